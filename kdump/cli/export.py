@@ -20,11 +20,12 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of
-from kdump.exit_status import RunStatus
+from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
+from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +89,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
-    something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 2 wrong use.
+    something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 12 refused, 2 wrong use.
     """
     named = [os.fspath(path) for path in given["paths"]]
     roots = roots_of(named)
@@ -97,11 +98,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     roots = read_roots(named) if roots is None else roots
     paths = [root.path for root in roots]
-    demand_outside(given["directory"], paths, "--to")
-    export = _Export(given, paths, Origins(roots))
-    spark = session(given, paths)
     try:
+        demand_outside(given["directory"], paths, "--to")
+        export = _Export(given, paths, Origins(roots))
+        spark = session(given, paths)
         export.run(spark)
+    except RefusedError as error:
+        say(f"kdump: {error}")
+        sys.exit(Exit.REFUSED)
     except OSError as error:
         if error.filename is None:
             fail_to_write(error)
@@ -163,6 +167,7 @@ class _Export:
             else:
                 self._verdicts(spark)
         except NotThisExportError as error:
+            self._hide()
             refuse(str(error))
         except SparkFailedError as error:
             self._hide()
@@ -196,7 +201,7 @@ class _Export:
             given["max_batch_bytes"],
             given["max_uncompressed_bytes"],
         )
-        plan = begun(target, self._asked, logs_of(self._paths, self._origins, WantedLogs()))
+        plan = begun(target, self._asked, logs_of(self._paths, self._origins, WantedLogs()), self._paths)
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
             logs = logs_of(self._paths, self._origins, WantedLogs())
             plan = plan_of(logs, SPLIT_SIZE[target.table], target.redactor)

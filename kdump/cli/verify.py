@@ -35,7 +35,7 @@ from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
-from kdump.storage.paths import base_name, is_remote
+from kdump.storage.paths import absolute, base_name, is_remote
 from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a partition directory, a log.dir or a file. Nothing is ever created, changed or locked, and a broker may run
     meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code. Exit status: 0 no error found, 3 errors
-    found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
+    found, 5 something could not be read, 6 both, 10 no such file, 12 refused, 2 wrong use.
     """
     if not given["paths"] and not given["accept"]:
         context = click.get_current_context()
@@ -460,17 +460,22 @@ def _with_tables(
     from kdump.export.origin import Origins, read_roots
     from kdump.export.tables import columns_of
     from kdump.export.verdict_files import Summary, VerdictFiles
+    from kdump.storage.own_files import own_place
 
     roots = read_roots(named) if roots is None else roots
     origins = Origins(roots)
     summary = Summary(origins, redactor)
     items = summary.through(items)
     if out is not None:
-        demand_outside(out, [root.path for root in roots], "--out")
+        paths = [root.path for root in roots]
+        demand_outside(out, paths, "--out")
+        shown = [absolute(one) if redactor is None else redactor.path(absolute(one)) for one in paths]
+        asked: dict[str, object] = {"verify": True, "paths": shown, "kind": "parquet"}
         try:
+            own_place(out, sticky=False)
             for table in _TABLES:
                 target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
-                items = VerdictFiles(target, origins, {"verify": table}).through(items)
+                items = VerdictFiles(target, origins, {**asked, "table": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))
         except OSError as error:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from kdump.export.arrow import from_rows
-from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note
+from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note, withdraw
 from kdump.export.tables import PLACE, STATE_TABLES, SUMMARY
 from kdump.export.verdicts import SegmentRows, StateRows, verdict_rows
 from kdump.export.write import RowFile
@@ -44,6 +44,7 @@ class VerdictFiles:
 
     Raises:
         NotThisExportError: something else lies there.
+        RefusedError: somebody else may have written what lies there.
     """
 
     def __init__(self, target: ExportTarget, origins: Origins, asked: dict[str, object]) -> None:
@@ -56,10 +57,8 @@ class VerdictFiles:
         self._used: set[tuple[str, int]] = set()
         self.rows = self.files = 0
         if begun(target, asked) is not None:
-            for name, result in done(target).items():
-                for path in (os.path.join(target.directory, result.path), os.path.join(target.state, f"{name}.done")):
-                    if os.path.exists(path):
-                        os.unlink(path)  # noqa: PTH108
+            for result in done(target).values():
+                withdraw(target, result)
         begin(target, asked, ExportPlan())
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:

@@ -68,7 +68,7 @@ class LedgerFiles(Ledger):
             place = os.path.join(folder, os.path.basename(os.path.abspath(path)))
             with suppress(FileExistsError):
                 os.mkdir(place, 0o755)  # noqa: PTH102
-            if os.path.isfile(place):
+            if os.path.lexists(place) and not os.path.isdir(place):
                 raise LedgerError(f"{path}: is a file; --engine spark keeps a directory", is_refused=True)
             lock = open_own_directory(place)
         except OSError as error:

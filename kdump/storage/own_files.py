@@ -32,9 +32,7 @@ _OPEN_TO_ITS_OWNER = 0o755
 _KINDS = {errno.ELOOP: "is a symbolic link", errno.ENXIO: "is a special file", errno.ENOTDIR: "is no directory"}
 
 
-def demand_ours(
-    path: str, uid: int, mode: int, owners: Collection[int] | None = None, *, sticky: bool = False
-) -> None:
+def demand_ours(path: str, uid: int, mode: int, owners: Collection[int] | None = None, *, sticky: bool = False) -> None:
     """Refuse a file or directory that others may have changed.
 
     Args:

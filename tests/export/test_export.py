@@ -438,10 +438,10 @@ def test_nothing_is_written_into_what_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     write(folder / "t-0", segment(0, [batch(0)]))
     before = files_of(folder)
-    assert export("--to", folder / "out", folder).exit_code == 2
+    assert export("--to", folder / "out", folder).exit_code == 12
     assert files_of(folder) == before
     run = CliRunner().invoke(kdump, ["verify", "--out", str(folder / "out"), str(folder)])
-    assert run.exit_code == 2
+    assert run.exit_code == 12
     assert files_of(folder) == before
 
 
