@@ -12,7 +12,7 @@ from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.lock import in_use, users_of
 from kdump.repair.plan import names_of
 from kdump.storage.directory import DirectoryListing
-from kdump.storage.log_dir import is_log_dir
+from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.paths import as_owner
 
 if TYPE_CHECKING:
@@ -128,26 +128,19 @@ def check_users(
     return users.unseen
 
 
-def check_quarantine(path: str, directory: str) -> None:
+def check_quarantine(path: str, directory: str, option: str = "--quarantine") -> None:
     """Refuse a quarantine where a broker looks, or where a broker would remove it.
 
     Args:
         path: the quarantine, as the user wrote it; it need not be there.
         directory: the partition directory.
+        option: that names it.
     """
-    real, inside = os.path.realpath(path), os.path.realpath(directory)
     if os.path.lexists(path) and not os.path.isdir(path):
-        raise RefusedError(f"{path}: is not a directory; name one for --quarantine")
-    if not os.path.isdir(os.path.dirname(real)):
+        raise RefusedError(f"{path}: is not a directory; name one for {option}")
+    if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise RefusedError(f"{path}: there is no directory to make it in")
-    above = real
-    while True:
-        if above == inside or is_log_dir(above):
-            where = "the partition directory" if above == inside else f"the log directory {above}"
-            raise RefusedError(f"{path}: lies in {where}, where a broker would trip over it; name another place")
-        if above == os.path.dirname(above):
-            return
-        above = os.path.dirname(above)
+    refuse_inside_sources(path, [directory], option)
 
 
 def check_room(plan: Plan, quarantine: str) -> None:

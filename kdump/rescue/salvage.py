@@ -15,14 +15,16 @@ from kdump.rescue.partition import PartitionSalvage, RefusalError, SalvageOption
 from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.standing import Standing, standing_by
-from kdump.rescue.target import Staging, Target, UnfitError
+from kdump.rescue.target import Staging, Target
 from kdump.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases
+from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
+from kdump.storage.refusal import RefusedError
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -65,7 +67,11 @@ def salvage(
         ops: makes the calls that write.
     """
     ops = ops or FileOps()
-    found = find_copies(sources)
+    try:
+        found = find_copies(sources)
+    except RefusedError as error:
+        yield SalvageRefused("", str(error), failed=False)
+        return
     yield from found.problems
     try:
         groups = _named(found.copies, wanted)
@@ -76,9 +82,11 @@ def salvage(
     works = {name: PartitionSalvage(name, copies, options) for name, copies in sorted(groups.items(), key=_order)}
     target = Target(wanted.to, ops)
     try:
+        if options.doubtful is not None:
+            refuse_inside_sources(options.doubtful, sources, "--doubtful")
         whole = target.check(sources, {name: work.sources for name, work in works.items()})
         target.clean()
-    except UnfitError as error:
+    except RefusedError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
     except OSError as error:
@@ -98,7 +106,7 @@ def salvage(
         with in_order(range(len(parts)), make, options.jobs, total=_total(works) if options.progress else None) as made:
             for (name, work), items in zip(parts, made, strict=False):
                 if name in whole:
-                    yield _as_before(target, work, unread[name])
+                    yield _kept(target, work, unread[name])
                 yield from _named_at_last(name, items, target, doubtful)
         if doubtful is not None:
             doubtful.close()
@@ -260,6 +268,18 @@ def _written(
 def _sentence(error: OSError) -> str:
     where = f"{error.filename}: " if isinstance(error.filename, str) else ""
     return f"{where}{error.strerror or error}"
+
+
+def _kept(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone | SalvageRefused:
+    """What a run before this one has made, as far as its rows are rows of kdump."""
+    try:
+        return _as_before(target, work, unread)
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError):
+        path = target.rows_path(work.name)
+        why = (
+            f"{path}: are no rows of kdump; remove it and {os.path.join(target.path, work.name)}, or name another --to"
+        )
+        return SalvageRefused(work.name, why, failed=False)
 
 
 def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone:

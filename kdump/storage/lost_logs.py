@@ -11,6 +11,8 @@ below its first segment, has an entry in the log-start-offset-checkpoint).
 from __future__ import annotations
 
 import json
+import os
+import stat
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +24,8 @@ from kdump.ranges import RangeSet
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import SALVAGE_ROWS, parse_name
+from kdump.storage.own_files import kind_of, why_not_of_owner
+from kdump.storage.paths import is_remote
 from kdump.storage.segment import Segment, cut_off
 
 if TYPE_CHECKING:
@@ -179,11 +183,33 @@ class LostOffsets:
         self._directory = directory
         self.logs = _lost_logs(directory)
 
+    @property
+    def _rows(self) -> str:
+        """The path that the rows of salvage have."""
+        return self._directory.path.rstrip("/") + SALVAGE_ROWS
+
+    @cached_property
+    def distrusted(self) -> OpenFailure | None:
+        """Why rows of salvage that lie beside the partition do not count, None where there are none or they do."""
+        if is_remote(self._rows):
+            return None
+        try:
+            rows, data = os.stat(self._rows, follow_symlinks=False), os.stat(self._directory.path)
+        except OSError:
+            return None
+        if not stat.S_ISREG(rows.st_mode):
+            why = f"{self._rows}: is {kind_of(rows.st_mode)}, not rows of salvage"
+            return OpenFailure(self._rows, "special", why)
+        why = why_not_of_owner(self._rows, rows, data)
+        return None if why is None else OpenFailure(self._rows, "other", why)
+
     @cached_property
     def before_salvage(self) -> RangeSet:
         """The offsets that were lost when salvage made the partition, by its rows."""
         found = RangeSet()
-        source = self._directory.cache.open(self._directory.path.rstrip("/") + SALVAGE_ROWS, follow=False)
+        if self.distrusted is not None:
+            return found
+        source = self._directory.cache.open(self._rows, follow=False)
         if isinstance(source, OpenFailure):  # it was not made by salvage
             return found
         with suppress(OSError):

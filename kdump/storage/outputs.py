@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _BESIDE_LOGS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.EPOCHS, FileKind.PARTITION_METADATA)
-_OF_SEGMENTS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
 def refuse_inside_sources(target: str, inputs: Iterable[str], option: str) -> None:
@@ -47,13 +46,14 @@ def refuse_inside_sources(target: str, inputs: Iterable[str], option: str) -> No
     while True:
         identity = _identity(at)
         source = None if identity is None else named.get(identity)
-        if source is not None and (at == where or os.path.isdir(at)):
-            raise _refused(target, f"{_in(at, where)} {source}, which is read", option)
         if is_log_dir(at):
             why = f"{_in(at, where)} the log directory {at}, where a broker would trip over it"
             raise _refused(target, why, option)
         if is_partition_directory(at):
-            raise _refused(target, f"{_in(at, where)} the partition directory {at}", option)
+            why = f"{_in(at, where)} the partition directory {at}, where a broker would trip over it"
+            raise _refused(target, why, option)
+        if source is not None and (at == where or os.path.isdir(at)):
+            raise _refused(target, f"{_in(at, where)} {source}, which is read", option)
         if at == os.path.dirname(at):
             return
         at = os.path.dirname(at)
@@ -77,7 +77,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def is_partition_directory(path: str) -> bool:
-    """Tell whether a directory is that of a partition: by its name and a file of a segment, else by more of its files.
+    """Tell whether a directory is that of a partition: it has a log, and the name of one, or what lies beside logs.
 
     A log by itself may lie in any directory.
 
@@ -88,7 +88,7 @@ def is_partition_directory(path: str) -> bool:
         names = os.listdir(path)
     except OSError:
         return False
-    found = parse_partition(os.path.basename(path))
-    if found is not None:
-        return any(parse_name(name).kind in _OF_SEGMENTS and parse_name(name).is_live for name in names)
-    return bool(log_bases(names)) and any(parse_name(name).kind in _BESIDE_LOGS for name in names)
+    if not log_bases(names):
+        return False
+    is_named_so = parse_partition(os.path.basename(path)) is not None
+    return is_named_so or any(parse_name(name).kind in _BESIDE_LOGS for name in names)

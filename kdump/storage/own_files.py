@@ -22,7 +22,7 @@ from kdump.storage.paths import owner_name
 from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -281,8 +281,8 @@ def why_not_of_owner(path: str, rows: os.stat_result, data: os.stat_result) -> s
     return None
 
 
-def leftovers(directory: int, path: str, names: Collection[str]) -> Iterator[str]:
-    """Yield names that a killed run has left, once it is known that no other user made what has them.
+def demand_leftovers(directory: int, path: str, names: Collection[str]) -> None:
+    """Refuse what a killed run seems to have left where somebody else has made some of it.
 
     Args:
         directory: descriptor.
@@ -295,4 +295,3 @@ def leftovers(directory: int, path: str, names: Collection[str]) -> Iterator[str
     for name in names:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
         _demand_owner(os.path.join(path, name), found.st_uid, {os.geteuid(), 0})
-        yield name
