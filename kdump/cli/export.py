@@ -157,7 +157,7 @@ class _Export:
 
     def run(self, spark: SparkSession | None) -> None:
         """Do it, say what became of it, and end."""
-        from kdump.export.job import NotThisExportError
+        from kdump.export.state import NotThisExportError
         from kdump.export.tables import SPLIT_TABLES
         from kdump.spark.errors import SparkFailedError
 

@@ -456,8 +456,9 @@ def _with_tables(
         redactor: hides what the tables have; None where all may be seen.
     """
     demand_arrow()
-    from kdump.export.job import ExportTarget, NotThisExportError
+    from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins, read_roots
+    from kdump.export.state import NotThisExportError
     from kdump.export.tables import columns_of
     from kdump.export.verdict_files import Summary, VerdictFiles
     from kdump.storage.own_files import own_place

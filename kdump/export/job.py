@@ -269,6 +269,7 @@ def done(target: ExportTarget) -> dict[str, Result]:
 
     Raises:
         NotThisExportError: a note cannot be read.
+        RefusedError: somebody else may have written one.
     """
     return {
         facts["name"]: Result(**{**facts, "problems": tuple(facts["problems"])})
@@ -330,7 +331,7 @@ def withdraw(target: ExportTarget, result: Result) -> None:
 
 
 def _values(result: Result) -> dict[str, Any]:
-    values = {name: getattr(result, name) for name in Result.__match_args__}
+    values: dict[str, Any] = {name: getattr(result, name) for name in Result.__match_args__}
     return {**values, "problems": list(result.problems)}
 
 

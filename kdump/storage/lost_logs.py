@@ -198,8 +198,8 @@ class LostOffsets:
         except OSError:
             return None
         if not stat.S_ISREG(rows.st_mode):
-            why = f"{self._rows}: is {kind_of(rows.st_mode)}, not rows of salvage"
-            return OpenFailure(self._rows, "special", why)
+            what = kind_of(rows.st_mode)
+            return OpenFailure(self._rows, "special", f"{self._rows}: is {what}, not rows of salvage")
         why = why_not_of_owner(self._rows, rows, data)
         return None if why is None else OpenFailure(self._rows, "other", why)
 
