@@ -35,7 +35,7 @@ from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
-from kdump.storage.paths import absolute, base_name, is_remote
+from kdump.storage.paths import base_name, is_remote
 from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -468,15 +468,12 @@ def _with_tables(
     summary = Summary(origins, redactor)
     items = summary.through(items)
     if out is not None:
-        paths = [root.path for root in roots]
-        demand_outside(out, paths, "--out")
-        shown = [absolute(one) if redactor is None else redactor.path(absolute(one)) for one in paths]
-        asked: dict[str, object] = {"verify": True, "paths": shown, "kind": "parquet"}
+        demand_outside(out, [root.path for root in roots], "--out")
         try:
             own_place(out, sticky=False)
             for table in _TABLES:
                 target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
-                items = VerdictFiles(target, origins, {**asked, "table": table}).through(items)
+                items = VerdictFiles(target, origins, {"verify": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))
         except OSError as error:
