@@ -156,8 +156,8 @@ class Ledger:
             self._db = sqlite3.connect(self._secured(), timeout=0, isolation_level=None)
         except (sqlite3.Error, OSError) as error:
             self._let_go()
-            why = error.strerror if isinstance(error, OSError) else None
-            raise LedgerError(f"{path}: cannot be opened: {why or error}") from None
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise LedgerError(f"{path}: cannot be opened: {reason or error}") from None
         except BaseException:
             self._let_go()
             raise

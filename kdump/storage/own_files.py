@@ -45,19 +45,19 @@ def demand_ours(path: str, uid: int, mode: int, owners: Collection[int] | None =
     Raises:
         RefusedError: somebody else may have written it.
     """
-    _demand_owner(path, uid, {os.geteuid(), 0} if owners is None else owners)
+    _demand_owner(path, uid, {os.geteuid(), 0} if owners is None else owners, is_file=stat.S_ISREG(mode))
     if mode & _OTHERS and not (sticky and mode & stat.S_ISVTX):
         why = f"others may write it (mode {stat.S_IMODE(mode):04o}), so nobody knows who has"
         raise RefusedError(f"{path}: {why}; when you know that nobody changed it: {_command('chmod go-w', path)}")
 
 
-def _demand_owner(path: str, uid: int, owners: Collection[int]) -> None:
+def _demand_owner(path: str, uid: int, owners: Collection[int], *, is_file: bool = False) -> None:
     if uid not in owners:
-        then = f", or, when you know that all of it is right: {_command('chown -h root', path)}"
-        raise RefusedError(
-            f"{path}: belongs to user {uid}{owner_name(uid, ' (%s)')}, who may change it; run as that user"
-            f"{then if os.geteuid() == 0 else ', or name another place'}"
-        )
+        then = "or name another place"
+        if is_file and os.geteuid() == 0:
+            then = f"or, when you know that all of it is right: {_command('chown root', path)}"
+        whose = f"user {uid}{owner_name(uid, ' (%s)')}"
+        raise RefusedError(f"{path}: belongs to {whose}, who may change it; run as that user, {then}")
 
 
 def _command(words: str, path: str) -> str:

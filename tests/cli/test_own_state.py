@@ -192,7 +192,7 @@ def test_a_ledger_with_other_tables_or_values_is_one_line(sql: str, place: Path)
 
 
 # --- exports ------------------------------------------------------------------------------------------------
-def exported(place: Path, table: str, to: str) -> list[object]:
+def exported(place: Path, table: str, to: str) -> list[str]:
     args = ["export", "logs", "--table", table, "--file-format", "json", "--to", to]
     assert kdump(place, *args).exit == 0
     return args
