@@ -132,13 +132,24 @@ def _manifest(path: str) -> list[Root]:
         rows = _table(text) if path.lower().endswith(".csv") else _objects(text)
     except ValueError as error:
         raise ManifestError(f"{path}: no manifest: {error}") from None
+    except RecursionError:
+        raise ManifestError(f"{path}: no manifest: nested too deep") from None
     roots = []
     for number, row in enumerate(rows, 1):
         place = _value(row, _PATH)
         if place is None:
             raise ManifestError(f"{path}: row {number} has no path; a manifest has the columns host, log.dir, path")
+        if not _can_be_path(place):
+            raise ManifestError(f"{path}: row {number} has a path that no file can have")
         roots.append(Root(relative_to(os.path.dirname(path), place), _value(row, _HOST), _value(row, _LOG_DIR)))
     return roots
+
+
+def _can_be_path(place: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(place)
+    except UnicodeEncodeError:
+        return False
 
 
 def _table(text: str) -> list[dict[str, Any]]:

@@ -319,6 +319,13 @@ def test_state_of_an_export_that_is_none_is_one_line(data: bytes | None, what: s
         refused(place, *args, says="cannot be read", exit_=2)
 
 
+@pytest.mark.parametrize("row", ['{"path": "\\u0000"}', '{"path": "\\ud800"}', "[" * 100_000])
+@pytest.mark.parametrize("option", ["--redact", "--notes"])
+def test_a_manifest_that_is_none_is_one_line(row: str, option: str, place: Path) -> None:
+    (place / "m.json").write_text(row)
+    refused(place, "verify", "m.json", option, says="m.json: ", exit_=2)
+
+
 def test_what_is_known_of_another_export_is_said_whatever_it_is(place: Path) -> None:
     args = exported(place, "records", "out")
     edit(place / "out" / "_kdump" / "plan.json", lambda plan: plan["asked"].update(paths=3, table=[[]]))
