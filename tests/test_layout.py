@@ -26,6 +26,8 @@ HELD = {
     "tests/checks/test_causes.py": "broker.foreign checks.causes checks.why_gone format.batch.text_mode",
     "tests/checks/test_losses.py": "broker.losses format.record.wrapper render.text.losses",
     "tests/storage/test_lost_logs.py": "storage.lost_logs",
+    "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",
+    "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
     "tests/checks/test_verify.py": (
