@@ -135,6 +135,10 @@ def test_nothing_is_left_beside_a_ledger_in_a_directory_of_all(place: Path) -> N
     assert sorted(os.listdir(place / "shared")) == ["ledger", "notes"]
 
 
+def test_a_ledger_is_a_file_whatever_its_name_is_to_sqlite(place: Path) -> None:
+    assert (place / scrubbed(place, ":memory:")).stat().st_size
+
+
 @pytest.mark.parametrize("to", ["precious", "nowhere"])
 def test_no_link_is_followed_to_a_ledger(to: str, place: Path) -> None:
     (place / "ledger").symlink_to(place / to)
