@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.spark.errors import SparkMissingError
 from kdump.spark.java import find_java
+from kdump.words.install import to_install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
 _TRIES = 4  # of a task, as on a cluster; Spark's local mode has but one
-INSTALL = "pip install 'kdump[spark]'"
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -44,7 +44,8 @@ def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) ->
     """
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if not _is_there(name)]
     if missing:
-        raise SparkMissingError(f"Spark needs what is not installed here ({', '.join(missing)}): {INSTALL}")
+        told = f"Spark needs what is not installed here ({', '.join(missing)}): {to_install('pyspark')}"
+        raise SparkMissingError(told)
     from pyspark.sql import SparkSession
 
     from kdump.spark.source import KafkaSegments

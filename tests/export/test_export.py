@@ -538,7 +538,7 @@ def test_a_missing_package_is_one_sentence_with_the_command_that_helps(
     assert run.exit_code == 2
     assert run.stderr.count("\n") == 1
     assert missing in run.stderr
-    assert "pip install 'kdump[" in run.stderr
+    assert "pip install 'kafka-kdump[" in run.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -105,7 +105,9 @@ def demand_arrow() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        refuse("tables need the package pyarrow: pip install 'kdump[export]'")
+        from kdump.words.install import to_install
+
+        refuse(f"tables need the package pyarrow: {to_install('pyarrow')}")
 
 
 def refuse(sentence: str) -> NoReturn:
