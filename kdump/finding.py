@@ -12,6 +12,10 @@ from types import MappingProxyType
 
 from kdump.value import Value
 
+TYPE_CHECKING = False  # `typing` costs more than this module
+if TYPE_CHECKING:
+    from kdump.words.command import ShellCommand
+
 
 class Severity(Enum):
     """How much a finding matters: to a reader's data, to its trust, or not at all."""
@@ -259,7 +263,7 @@ class Finding(Value):
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
     by_neighbours: bool = False
-    repair: str | None = None
+    repair: ShellCommand | None = None
     because: Code | None = None
 
     @property

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.format.kinds import FileKind
     from kdump.format.record.chunk import Chunk
     from kdump.storage.file_source import OpenFailure
+    from kdump.words.command import ShellCommand
 
 
 class FileStart(Value):
@@ -653,7 +654,7 @@ class Step(Value):
     """
 
     n: int
-    command: str | None
+    command: ShellCommand | None
     why: str
     instead: tuple[int, ...] = ()
     damaged: str | None = None

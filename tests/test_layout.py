@@ -72,7 +72,7 @@ HELD = {
     "tests/render/test_redact.py": "cli.options.redact",
     "tests/repair/test_repair.py": (
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
-        " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches render.shell"
+        " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches"
     ),
     "tests/repair/test_lost_aborts.py": "broker.producer.lost_aborts",
     "tests/rescue/test_carve.py": (

@@ -30,10 +30,10 @@ from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, Loss, PartitionChecked, Step
 from kdump.ranges import RangeSet
-from kdump.render.shell import command_line, named
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
+from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from array import array

@@ -21,7 +21,6 @@ from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_s
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Step, Unchecked
-from kdump.render.shell import command_line, named
 from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import log_dir_around
@@ -29,6 +28,7 @@ from kdump.storage.names import parse_partition
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import above, base_name, real
 from kdump.value import Value
+from kdump.words.command import ShellCommand, command_line, named
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -369,7 +369,7 @@ class _Run:
     def _steps(self) -> Iterator[Item]:
         """What to do: with what changed a person, with the rest the commands that verify names."""
         why = "says what readers lose by this, what else is wrong there, and how to mend it"
-        told: list[tuple[str | None, str]] = [(None, one) for one in self._persons.sentences()]
+        told: list[tuple[ShellCommand | None, str]] = [(None, one) for one in self._persons.sentences()]
         told += [(command_line("verify", named(one)), why) for one in list(self._damaged)[:_MOST_STEPS]]
         for n, (command, why) in enumerate(told, 1):
             yield Step(n, command, why)

@@ -24,9 +24,9 @@ from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
-from kdump.render.shell import with_paths
 from kdump.render.times import iso
 from kdump.state.empty_answer import EmptyAnswer, Question
+from kdump.words.command import ShellCommand, with_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,7 +107,7 @@ def time_words(first: int | None, *last: int | None) -> str:
     return "" if first is None else f" at {words[0]}"
 
 
-def to_list(verb: str, given: dict[str, Any]) -> str:
+def to_list(verb: str, given: dict[str, Any]) -> ShellCommand:
     """Return the command that lists all that is there at the end."""
     return with_paths(verb, [os.fspath(path) for path in given["paths"]])
 

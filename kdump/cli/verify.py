@@ -29,13 +29,13 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.item import Checked, PartitionChecked, Progress, Scrubbed, Step
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
-from kdump.render.shell import command_line, with_paths
-from kdump.render.shell import named as as_argument
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
+from kdump.words.command import command_line, with_paths
+from kdump.words.command import named as as_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

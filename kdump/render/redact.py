@@ -19,6 +19,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OWN_TOPICS, parse_name, parse_partition
 from kdump.storage.paths import AS_OWNER, DID_YOU_MEAN
 from kdump.value import Value
+from kdump.words.command import ShellCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,6 +52,7 @@ _NAMES_IN = (
     re.compile(r"(\bgroup )(.+)(: its name has a newline)", re.DOTALL),
     re.compile(r"(\bcommit of )(.+)(: (?:the value|version) )", re.DOTALL),
 )
+_TOPIC_WORD = "--topic"
 _TOPIC_OPTION = re.compile(r"(--topic )('[^']*'|\S+)")
 _WORD = re.compile(r"[^\s\"'()\[\]{},;=<>|]+")
 _PARTITION = re.compile(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
@@ -187,8 +189,33 @@ class Redactor:
             at = at + 1 if found is None else found
         return made
 
+    def command(self, command: ShellCommand) -> ShellCommand:
+        """Return a command with tokens for the names in its words, whatever characters these have."""
+        return command.with_words(self._words)
+
+    def _words(self, words: Sequence[str]) -> list[str]:
+        program, *others = words
+        shown, before = [program], program
+        for word in others:
+            if before == _TOPIC_WORD:
+                shown.append(self.topic(word))
+            elif word.startswith("-") or (word in self._topics and word in _vocabulary()):
+                shown.append(word)
+            else:
+                option, sign, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
+                shown.append(f"{option}{sign}{self._argument(value)}")
+            before = word
+        return shown
+
+    def _argument(self, word: str) -> str:
+        """A path, the name of a partition or of a topic that is known; any other word as it is."""
+        is_name = "/" in word or word in self._topics or parse_partition(word) or _COPY.fullmatch(word)
+        return self.path(word) if is_name else word
+
     def text(self, text: str) -> str:
         """Return a sentence or a command with tokens for the names in it."""
+        if isinstance(text, ShellCommand):
+            return self.command(text)
         for pattern in _NAMES_IN:
             text = pattern.sub(lambda found: f"{found[1]}{self._once(found[2])}{found[3]}", text)
         text = _TOPIC_OPTION.sub(lambda found: f"{found[1]}{self.topic(found[2].strip(chr(39)))}", text)

@@ -22,6 +22,7 @@ from kdump.repair.errors import RefusedError, SeveralError
 from kdump.repair.file_state import DIRECTORY, READ, state_of_open
 from kdump.repair.schema import ARMED, DONE, PLANNED, UNDOING, UNDONE, VERSION, BadValueError, check_journal
 from kdump.value import Value
+from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -300,7 +301,8 @@ def demand_ours(path: str, found: FileState, owners: set[int], *, sticky: bool =
         raise RefusedError(f"{path}: belongs to user {found.uid}, who may change it; run as that user")
     if found.mode & _OTHERS and not (sticky and found.mode & stat.S_ISVTX):
         why = f"others may write it (mode {found.mode:04o}), so nobody knows who has"
-        raise RefusedError(f"{path}: {why}; when you know that nobody changed it: chmod go-w {path}")
+        closing = ShellCommand("chmod", "go-w", named(path))
+        raise RefusedError(f"{path}: {why}; when you know that nobody changed it: {closing}")
 
 
 def _read(path: str, fd: int) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.kinds import FileKind
-from kdump.render.shell import command_line, named, renaming, shell_word
 from kdump.rescue.raft_files import raft_files
 from kdump.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
+from kdump.words.command import ShellCommand, command_line, named, renaming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +83,7 @@ def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
         yield SalvageStep(command, why)
 
 
-def _once_more(work: PartitionSalvage, *others: str) -> str:
+def _once_more(work: PartitionSalvage, *others: str) -> ShellCommand:
     """The command that salvages a partition from all of its sources, and others, into another directory."""
     name = () if work.is_named else ("--name", work.name)
     return command_line("salvage", *map(named, work.whole_sources), *others, "--to", "DIR", *name)
@@ -270,9 +270,9 @@ def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Itera
         yield SalvageStep(None, f"no source has a sound quorum-state: {vote}; ask before you start it")
 
 
-def _copying(file: str, path: str) -> str:
+def _copying(file: str, path: str) -> ShellCommand:
     """The command that puts a file of a source beside the segments of the result."""
-    return f"cp -p {shell_word(named(file))} {shell_word(named(path))}/"
+    return ShellCommand("cp", "-p", named(file), f"{named(path)}/")
 
 
 def _start_them(result: Salvaged, topic: str, path: str) -> str:
@@ -282,7 +282,8 @@ def _start_them(result: Salvaged, topic: str, path: str) -> str:
         return f"start them; commits of groups may be lost: `{command}` lists what groups have committed there"
     if topic in OWN_TOPICS:
         return "start them"
+    command = command_line("groups", "LOGDIR...", "--topic", topic)
     return (
         f"start them; reset groups that had committed an offset above {result.log_end_offset}: "
-        f"`kdump groups LOGDIR... --topic {topic}` (those of all brokers) lists what they had committed"
+        f"`{command}` (those of all brokers) lists what they had committed"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from kdump.storage.directory import cannot_list
 from kdump.storage.log_dir import log_dir_around
 from kdump.storage.names import SALVAGE_ROWS
 from kdump.storage.paths import parent, real
+from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +74,8 @@ class Target:
         if not os.path.lexists(self.path):
             above = parent(self.path) or "."
             if not os.path.lexists(above):
-                why = f"no such directory, and --to goes into it; make it first: mkdir -p {shlex.quote(above)}"
+                make = ShellCommand("mkdir", "-p", named(above))
+                why = f"no such directory, and --to goes into it; make it first: {make}"
                 raise FileNotFoundError(errno.ENOENT, why, above)
             os.close(os.open(above, _DIRECTORY))
             if not os.access(above, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):

@@ -11,12 +11,12 @@ from kdump.finding import Code, Finding
 from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
-from kdump.render.shell import shell_word
 from kdump.render.terminal.numbers import counted
 from kdump.render.times import iso
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
+from kdump.words.command import ShellCommand, command_line, operands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,11 +36,11 @@ class Question(Value):
         when: the time or the times, as words behind that; empty for the end.
         is_diff: what changed, not what was there.
         at: the time in ms; None for the end and for two times.
-        to_list: the command that lists all that is there now; empty for none.
+        to_list: the command that lists all that is there now; None for none.
     """
 
     what: str
-    to_list: str
+    to_list: ShellCommand | None
     kind: str = ""
     names: tuple[str, ...] = ()
     of: str = ""
@@ -51,7 +51,7 @@ class Question(Value):
     def without_names(self) -> Question:
         """Return the same question in words that no name is in."""
         what = f"such {self.what}" if self.names else self.what
-        return self.replace(what=what, names=(), of="", to_list="")
+        return self.replace(what=what, names=(), of="", to_list=None)
 
 
 class EmptyAnswer:
@@ -164,14 +164,14 @@ class EmptyAnswer:
                 said += f", but {counted(self._pending[group], 'pending one')}, of a transaction that had not ended"
             if not self._groups[group]:
                 said += "; some may be lost or erased"
-            if question.when:
-                said += f"; at the end of the log: {question.to_list} --group {shell_word(group)}"
+            if question.when and question.to_list:
+                said += f"; at the end of the log: {question.to_list.plus('--group', group)}"
             yield said
 
     def _where(self, groups: tuple[str, ...], at: int | None) -> Iterator[str]:
         """Yield which partition each group belongs to, and whether that was read."""
         count = self._count
-        command = f"kdump partition-for {shell_word(groups[0])} --partitions N"
+        command = command_line("partition-for", "--partitions", "N", *operands(groups[0]))
         if count is None and max(self._read, default=0) >= DEFAULT_PARTITIONS:
             yield f"a group belongs to one partition of {OFFSETS_TOPIC}: {command} tells to which of N"
             return

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 _PLAIN = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)  # zsh looks up a program for =WORD
+PROGRAMS = ("kdump", "chmod", "chown", "cp", "kafka-transactions.sh", "mkdir", "mv", "pip")
+"""Those of which kdump writes commands."""
+
 _MOVES = 12  # files that are renamed in one line
 _MOST_PATHS = 4  # that a command to paste has
 
@@ -53,6 +56,11 @@ class ShellCommand(str):
     def then(self, *others: ShellCommand) -> ShellCommand:
         """Return this command and others behind it, each run only where the one before did not fail."""
         return ShellCommand._of((*self.parts, *(words for one in others for words in one.parts)))
+
+    def plus(self, *words: str) -> ShellCommand:
+        """Return this command with more words behind those of the last one."""
+        *before, last = self.parts
+        return ShellCommand._of((*before, (*last, *words)))
 
     def with_words(self, change: Callable[[Sequence[str]], Sequence[str]]) -> ShellCommand:
         """Return the same command of other words.

@@ -43,6 +43,7 @@ from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line, remedy_text
 from kdump.render.text.verify import VerifyText
 from kdump.storage.file_source import OpenFailure
+from kdump.words.command import ShellCommand, command_line
 from tests.support.runs import FIXTURES, run_kdump
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def test_effects_of_a_cause_are_counted_and_never_shown_but_without_folding() ->
 
 def test_steps_stand_at_the_end_with_commands_that_can_be_pasted() -> None:
     person = Step(1, None, "restore it", (2,))
-    command = Step(2, "kdump reindex 'a b'", "builds it")
+    command = Step(2, command_line("reindex", "a b"), "builds it")
     lines = as_text([ERROR, SEGMENT, person, command])
     assert lines[-3:-1] == [
         "step 1: restore it (when this is done, leave out step 2)",
@@ -890,13 +891,13 @@ def test_a_bare_name_is_judged_as_the_same_file_by_a_longer_path(tmp_path: Path)
     ],
 )
 def test_a_command_stands_behind_its_own_verb(code: Code, repair: str, shown: str) -> None:
-    assert remedy_text(Finding(code, LOG, repair=repair)).endswith(shown)
+    assert remedy_text(Finding(code, LOG, repair=ShellCommand(*repair.split()))).endswith(shown)
 
 
 def test_every_repair_has_a_verb() -> None:
     for code in Code:
         for command in code.repairs:
-            assert remedy_text(Finding(code, LOG, expected=2, repair=f"kdump {command} x")).endswith(
+            assert remedy_text(Finding(code, LOG, expected=2, repair=command_line(command, "x"))).endswith(
                 f": kdump {command} x"
             )
 

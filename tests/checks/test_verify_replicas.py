@@ -16,6 +16,7 @@ from kdump.checks.run import verify
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
 from kdump.storage.open_files import open_source
+from kdump.words.command import command_line
 from tests.support.measured import lines_run
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
@@ -369,7 +370,7 @@ def test_salvage_of_several_damaged_replicas_is_one_step(tmp_path: Path) -> None
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 3))
     other = replica(tmp_path / "b", *spoiled(log(0, 12), 1))
     found = steps_of(one, other)
-    salvage = f"kdump salvage {one} {other} --to DIR"
+    salvage = command_line("salvage", str(one), str(other), "--to", "DIR")
     cuts = [f"kdump truncate {path} --at-damage" for path in (one, other)]
     assert [step.command for step in found] == [None, salvage, cuts[0], None, cuts[1]]
     assert [step.instead for step in found] == [(3,), (3, 4, 5), (), (5,), ()]
@@ -413,7 +414,7 @@ def test_salvage_is_a_step_where_another_replica_has_a_part_of_what_is_lost(tmp_
     )
     for path, end in ((one, 10), (other, 20)):  # what the indexes know of is cut off
         (path / ZERO).write_bytes(b"".join(log(0, end)))
-    salvage = f"kdump salvage {one} {other} --to DIR"
+    salvage = command_line("salvage", str(one), str(other), "--to", "DIR")
     assert [step.command for step in steps_of(one, other)].index(salvage) == 1
 
 

@@ -10,6 +10,7 @@ from kdump.finding import Code, Finding
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.state.empty_answer import EmptyAnswer, Question
+from kdump.words.command import command_line
 from tests.support.coordinator_records import at, commit
 from tests.support.partitions import name as file_name
 from tests.support.partitions import segment, write
@@ -212,7 +213,7 @@ def test_where_a_copy_was_chosen_salvage_joins_what_all_of_them_have(tmp_path: P
 
 def test_gaps_have_a_line_each_up_to_four() -> None:
     gap = Finding(Code.L09, "t-0/x.log", 10, 5, offset=3, last_offset=4, gap=True)
-    empty, question = EmptyAnswer(), Question("groups", "kdump groups t-0")
+    empty, question = EmptyAnswer(), Question("groups", command_line("groups", "t-0"))
     for item in (PartitionChecked("t-0", 1, 0, 9, 100), gap):
         empty.see(item)
     told = "not searched: t-0/x.log: bytes 10..14, offsets 3..4 (L09 foreign-bytes)"

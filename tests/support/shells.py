@@ -8,6 +8,8 @@ import subprocess
 from functools import cache
 from typing import TYPE_CHECKING
 
+from kdump.words.command import PROGRAMS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -55,32 +57,32 @@ def bash() -> str | None:
 
 
 def words_of(command: str, where: Path) -> list[str]:
-    """Return the words that a shell takes a command for; nothing is run, and nothing may come to be.
+    """Return the words that a shell takes a command for, those of one behind another too.
+
+    What a shell finds are programs that say how they were called, and none else.
 
     Args:
         command: as it was printed.
         where: an empty directory.
     """
-    needs_bash = "$'" in command
-    shell = bash() if needs_bash else "/bin/sh"
+    shell = bash() if "$'" in command else "/bin/sh"
     assert shell is not None
-    program = where / "program"
-    program.mkdir()
-    stub = program / "words"
-    stub.write_text("#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n")
-    stub.chmod(0o755)
-    room = where / "room"
+    programs, room = where / "programs", where / "room"
+    programs.mkdir()
     room.mkdir()
+    for name in PROGRAMS:
+        (programs / name).write_text('#!/bin/sh\nprintf \'%s\\0\' "${0##*/}" "$@"\n')
+        (programs / name).chmod(0o755)
     done = subprocess.run(
-        [shell, "-c", "words " + command],
+        [shell, "-c", command],
         cwd=room,
-        env={"PATH": str(program), "HOME": "/home-of-nobody"},
+        env={"PATH": str(programs), "HOME": "/home-of-nobody"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b""), (command, done)
     assert os.listdir(room) == [], command
-    shutil.rmtree(program)
+    shutil.rmtree(programs)
     room.rmdir()
     return [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]]

@@ -581,7 +581,7 @@ def _alike(steps: Sequence[Step]) -> Iterator[dict[str, Any]]:
     for one in steps:
         whys[one.why] = whys.get(one.why, 0) + 1
     for one in steps:
-        word = "by hand" if one.command is None else " ".join(one.command.split(" ", 2)[:2])
+        word = "by hand" if one.command is None else " ".join(one.command.parts[0][:2])
         groups.setdefault((word, one.why if one.command is not None and whys[one.why] > 1 else ""), []).append(one)
     for (word, why), found in groups.items():
         rows = [{"n": one.n, "text": one.command or one.why} for one in found]
