@@ -16,7 +16,7 @@ from kdump.render.times import iso
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
-from kdump.words.command import ShellCommand, command_line, operands
+from kdump.words.command import ShellCommand, command_line, operand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -171,7 +171,7 @@ class EmptyAnswer:
     def _where(self, groups: tuple[str, ...], at: int | None) -> Iterator[str]:
         """Yield which partition each group belongs to, and whether that was read."""
         count = self._count
-        command = command_line("partition-for", "--partitions", "N", *operands(groups[0]))
+        command = command_line("partition-for", *operand(groups[0], "--partitions", "N"))
         if count is None and max(self._read, default=0) >= DEFAULT_PARTITIONS:
             yield f"a group belongs to one partition of {OFFSETS_TOPIC}: {command} tells to which of N"
             return

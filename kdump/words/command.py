@@ -31,7 +31,7 @@ class ShellCommand(str):
 
     Args:
         words: the program first. A path is `named`, so that it is no option; what is no path comes through
-            `operands`.
+            `operand`.
 
     Attributes:
         parts: the words of each command.
@@ -95,9 +95,14 @@ def named(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
-def operands(*names: str) -> tuple[str, ...]:
-    """Return names that are no paths as the last words of a command, not to be taken for options."""
-    return ("--", *names) if any(one.startswith("-") for one in names) else names
+def operand(name: str, *options: str) -> tuple[str, ...]:
+    """Return the last words of a command: a name that is no path and is not taken for an option, and options.
+
+    Args:
+        name: of a group, for example.
+        options: behind the name, or before it where that must be.
+    """
+    return (*options, "--", name) if name.startswith("-") else (name, *options)
 
 
 def command_line(command: str, *arguments: str) -> ShellCommand:

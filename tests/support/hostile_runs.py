@@ -6,14 +6,18 @@ be in it. All scenes with all names, minutes: python -m tests.support.hostile_ru
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kdump.repair.apply import part_way
+from kdump.repair.errors import FailedError
 from tests.support.coordinator_records import at, commit, transaction
 from tests.support.partitions import name as file_name
 from tests.support.partitions import write
@@ -66,7 +70,7 @@ def verified(root: Path, directory: str) -> Iterator[str]:
     commands = [row[key] for row in rows for key in ("command", "repair") if row.get(key)]
     assert commands, said(run)
     yield from commands
-    text = said(run_kdump(["verify", "--quiet", "--", directory], root))
+    text = said(run_kdump(["verify", "--", directory], root))
     for line in text.split("\n"):
         if line.startswith("step ") and ": kdump " in line:
             yield line.partition(": ")[2]
@@ -172,6 +176,76 @@ def _asked_for(root: Path, name: str) -> Iterator[Printed]:
         yield command, (f"{name}-dir",)
 
 
+def _as_page(root: Path, name: str) -> Iterator[Printed]:
+    directory = scene(root, name, (f"{SECOND}.log", 300, b"X"), (f"{FIRST}.index", 15, b"\0"))
+    page = said(run_kdump(["verify", "--format", "html", "--", directory], root))
+    commands = re.findall('<code class="command">(.*?)</code>', page, re.DOTALL)
+    assert len(commands) > 3
+    for command in commands:
+        yield html.unescape(command), (directory,)
+
+
+def _in_several(root: Path, name: str) -> Iterator[Printed]:
+    for disk in ("a", f"{name}-disk"):
+        (root / disk).mkdir()
+        scene(root / disk, "t", (f"{SECOND}.log", 300, b"X"))
+    run = run_kdump(["verify", "--", "a", f"{name}-disk"], root)
+    for command in behind(said(run), "several of these directories: "):
+        yield command.partition(" tells which copy")[0], (f"{name}-disk",)
+
+
+def _scrubbed(root: Path, name: str) -> Iterator[Printed]:
+    directory = scene(root, name)
+    for place in (300, 301):  # read twice, with other bytes
+        scrub = ["verify", "--scrub", f"./{name}-ledger", "--format", "json", "--", directory]
+        run = run_kdump(scrub, root)
+        path = root / directory / f"{FIRST}.log"
+        times = path.stat()
+        with path.open("r+b") as opened:
+            opened.seek(place)
+            opened.write(b"X")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    for row in rows:
+        if row["type"] == "finding" and row["code"] == "V05":
+            yield row["remedy"][row["remedy"].index("kdump verify --scrub") :], (f"{name}-ledger", directory)
+
+
+def _patched(root: Path, name: str) -> Iterator[Printed]:
+    directory = scene(root, name, (f"{SECOND}.log", 12, b"\0\0\1\0"))
+    run = run_kdump(["patch-header", "--apply", "--quarantine", "aside", "--", directory], root)
+    for command in behind(said(run), "keeps a ledger: "):
+        yield command, (directory,)
+
+
+def _unfinished(root: Path, name: str) -> Iterator[Printed]:
+    directory = scene(root, name, (f"{SECOND}.index", 15, b"\0"))
+    (root / directory / f"{LAST}.log.swap").write_bytes(b"")
+    run = run_kdump(["reindex", "--", directory], root)
+    for command in behind(said(run), "look again: "):
+        yield command, (directory,)
+
+
+def _part_way(root: Path, name: str) -> Iterator[Printed]:
+    for verb in ("resume", "undo"):
+        try:
+            with part_way(name, verb):
+                raise OSError(5, "no", None)
+        except FailedError as error:
+            for told in re.split(", or take it back with |finish it with ", error.sentence)[1:]:
+                yield told, (name,)
+
+
+def _of_others(root: Path, name: str) -> Iterator[Printed]:
+    directory = scene(root, name, (f"{SECOND}.index", 15, b"\0"))
+    if os.geteuid() != 0:
+        return
+    os.chown(root / directory / f"{SECOND}.index", 4321, 4321)
+    run = run_kdump(["reindex", "--", directory], root)
+    for command in behind(said(run), "give them to one: "):
+        yield command, (directory,)
+
+
 SCENES = {
     "verify, wrong byte": _verify_of((f"{SECOND}.log", 300, b"X")),
     "verify, wrong index": _verify_of((f"{SECOND}.index", 15, b"\0")),
@@ -186,6 +260,13 @@ SCENES = {
     "carve": _carved,
     "transactions": _aborted,
     "groups": _asked_for,
+    "HTML": _as_page,
+    "several directories": _in_several,
+    "scrub": _scrubbed,
+    "patch-header": _patched,
+    "unfinished": _unfinished,
+    "part-way": _part_way,
+    "other owners": _of_others,
 }
 
 
@@ -208,7 +289,7 @@ def check(which: str, name: str, root: Path) -> int:
             its = [word for word in words if one in word]
             assert its, (command, words, one)
             if which != "transactions" and one != name:  # a path: as it is below the scene, and never an option
-                assert not any(word.startswith("-") for word in its), command
+                assert not any(re.match("-(?!-reference=)", word) for word in its), command
         if meant == (name,) and which == "groups" and name.startswith("-"):
             assert words[-2] == "--", command
         assert "touch" not in words, command

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kdump.render.escape import escape
-from kdump.words.command import ShellCommand, command_line, named, operands, renaming, with_paths
+from kdump.words.command import ShellCommand, command_line, named, operand, renaming, with_paths
 from tests.support.shells import HOSTILE, bash, words_of
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def test_what_cannot_be_shown_is_octal_in_the_quotes_of_bash() -> None:
 
 
 def test_a_name_that_is_no_path_is_no_option_either() -> None:
-    assert command_line("partition-for", "--partitions", "N", *operands("-g")) == (
+    assert command_line("partition-for", *operand("-g", "--partitions", "N")) == (
         "kdump partition-for --partitions N -- -g"
     )
-    assert operands("g") == ("g",)
+    assert operand("g", "--partitions", "N") == ("g", "--partitions", "N")
 
 
 def test_commands_behind_each_other_are_one_of_their_words() -> None:
