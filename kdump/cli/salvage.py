@@ -186,4 +186,9 @@ def _sink(given: dict[str, Any]) -> SalvageJson | SalvageText:
         return SalvageJson(sys.stdout.write, say, lines_of)
     raw = given["raw"] or not sys.stdout.isatty()
     fit = fitter_of_stdout()
-    return SalvageText(lambda text: sys.stdout.write(fit(text)), say, losses_of, raw=raw)
+    return SalvageText(lambda text: _write(fit(text)), say, losses_of, raw=raw)
+
+
+def _write(text: str) -> None:
+    """Write what may have bytes of names that are not UTF-8."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
