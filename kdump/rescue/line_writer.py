@@ -17,6 +17,7 @@ from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
 from kdump.rescue.log_facts import STRETCH, Place, batches_of, first_offset
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
+from kdump.rescue.unplaced import unplaced
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 
 if TYPE_CHECKING:
@@ -439,7 +440,8 @@ class LineWriter:
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
                 self._extras.append((offset if isinstance(offset, int) else -1, row))
-        for branch in self._line.divergent:
+        more = unplaced(self._work.read, self._line, self._missing, self.expected, self._known_end, self._limit)
+        for branch in (*self._line.divergent, *more):
             source = self._work.read_source(branch.copy)
             epoch = None if branch.epoch < 0 else branch.epoch
             self.diverged += branch.records

@@ -97,11 +97,12 @@ class Place(NamedTuple):
 
 
 class EpochRun(NamedTuple):
-    """Batches of one leader epoch, one behind the other: the first offset, and the last."""
+    """Batches of one leader epoch, one behind the other: the first offset, the last, and how many batches."""
 
     epoch: int
     first: int
     last: int
+    batches: int = 1
 
 
 class Wrappers:
@@ -713,22 +714,24 @@ class Stretches:
         if not self.lacks_records and part.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
             self.lacks_records = _scan.lacks_records(part.rows, part.count)
         if lowest == highest:
-            self._epoch(lowest, first, last)
+            self._epoch(lowest, first, last, part.count)
         else:
             for k in range(part.count):
                 self._epoch(
                     part.cell(k, layout.LEADER_EPOCH),
                     first_offset(part, k, self._wrappers),
                     part.cell(k, layout.LAST_OFFSET),
+                    1,
                 )
 
-    def _epoch(self, epoch: int, first: int, last: int) -> None:
+    def _epoch(self, epoch: int, first: int, last: int, batches: int) -> None:
         if epoch < 0:
             return
-        if self.epochs and self.epochs[-1].epoch == epoch:
-            self.epochs[-1] = self.epochs[-1]._replace(last=max(last, self.epochs[-1].last))
+        before = self.epochs[-1] if self.epochs else None
+        if before is not None and before.epoch == epoch:
+            self.epochs[-1] = before._replace(last=max(last, before.last), batches=before.batches + batches)
         else:
-            self.epochs.append(EpochRun(epoch, first, last))
+            self.epochs.append(EpochRun(epoch, first, last, batches))
 
     def last_before(self, position: int) -> int | None:
         """Return the last offset of the batch that ends at a position, None where none is known."""

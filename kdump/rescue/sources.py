@@ -103,16 +103,17 @@ class Copy:
         """The entries of a sound leader-epoch-checkpoint, ascending."""
         return () if self.is_run else self.directory.sound_epochs
 
-    def epochs_around(self, log: SourceLog, entries: Sequence[EpochEntry]) -> EpochsAround:
+    def epochs_around(self, log: SourceLog, other: Copy) -> EpochsAround:
         """Return what lies around a log says of leader epochs.
 
         Args:
             log: of this copy.
-            entries: of the checkpoint that tells of it.
+            other: the copy whose leader-epoch-checkpoint tells of it: this one, or another.
         """
+        is_other = other is not self
         if self.is_run or log.base is None:
-            return EpochsAround(entries)
-        return self.directory.epochs_around(log.base, entries)
+            return EpochsAround(other.epochs, is_other=is_other)
+        return self.directory.epochs_around(log.base, other.epochs, is_other=is_other)
 
     @cached_property
     def _epoch_starts(self) -> list[int]:
