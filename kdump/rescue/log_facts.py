@@ -20,6 +20,7 @@ from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
@@ -356,6 +357,7 @@ class _Walk:
         self._around = around
         self._limits = limits
         self._base = base
+        self._known_end = known_end
         self.errors: list[Finding] = []
         self._gaps: list[Finding] = []
         self._findings: list[Finding] = []
@@ -457,7 +459,7 @@ class _Walk:
         return any(after) and self._around.at(int.from_bytes(header[:8], "big")) != 0
 
     def _at_end(self, finding: Finding, next_base: int | None) -> Finding:
-        """The last batch of a log has the batch before it and the end of the file for neighbours."""
+        """The last batch of a log has the batch before it and the end that something knows for neighbours."""
         if finding.position is None or finding.length is None or finding.offset is None:
             return finding
         if finding.position + finding.length != self._log.size or self._gaps_between or finding.last_offset is None:
@@ -467,8 +469,12 @@ class _Walk:
             return finding
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1
-        fits = first < after <= layout.LARGEST_OFFSET + 1 and next_base in (None, after)
-        return finding.replace(expected=first) if fits else finding
+        fits = first < after <= layout.LARGEST_OFFSET + 1
+        if not fits or after != (self._known_end() if next_base is None else next_base):
+            return finding  # an overlap that a broker wrote looks the same to the batch before it
+        header = header_at(self._log, finding.position)
+        epoch = None if header is None else header[layout.LEADER_EPOCH]
+        return finding if self._around.begins(epoch, finding.offset) else finding.replace(expected=first)
 
     def facts(self) -> LogFacts:
         """Return what there is; batches with an error that only shows behind them are taken out again."""

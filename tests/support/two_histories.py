@@ -223,7 +223,7 @@ def _mixed(made: Case, got: set[tuple[int, bytes]], notes: tuple[str, ...]) -> l
             allowed |= {one.key for one in source if cut is None or one.last < cut}
         if not got <= allowed:
             found.append(f"behind a contradiction: {sorted(first for first, _ in got - allowed)}")
-        if not {one.key for one in chosen} <= got:
+        if made.prefer not in made.flipped and not {one.key for one in chosen} <= got:  # else that one is doubtful
             found.append("the chosen source is not all there")
     if made.known is not None and not made.flipped:
         epochs = starts(made.histories[made.known])

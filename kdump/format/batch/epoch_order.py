@@ -73,6 +73,11 @@ class EpochsAround:
         found = self.at(batch.first)
         return batch.epoch if found is not None and self.at(batch.last) == batch.epoch else found
 
+    def begins(self, epoch: int | None, offset: int | None) -> bool:
+        """Tell whether the checkpoint has an epoch that begins at an offset: a batch of both is where it belongs."""
+        at = -1 if epoch is None or offset is None else bisect_right(self._starts, offset) - 1
+        return at >= 0 and (self._epochs[at], self._starts[at]) == (epoch, offset)
+
     def may_be_missing(self, batch: HeaderFacts, known: int, after: int | None) -> bool:
         """Whether the checkpoint could have had an entry for the epoch of a batch that it contradicts.
 
