@@ -50,6 +50,7 @@ class LineWriter:
     Attributes:
         result: what it has come to, once it is written.
         standing: how the copies stand beside that.
+        records_below: intact records that stay out as they are below the log start offset.
         latest_epoch: the newest leader epoch in it, below 0 for none.
     """
 
@@ -79,15 +80,21 @@ class LineWriter:
         self._refused: dict[int, str] = {}
         self.expected = 0
         self.records = 0
+        self.records_below = 0  # intact ones that stay out as they are below the log start offset
         self.latest_epoch = -1
         self.offsets_lost = self.records_lost = self.ranges_unknown = self.diverged = 0
         self.first: int | None = None
 
     @property
     def start_by_checkpoint(self) -> int | None:
-        """The log start offset that the checkpoint of the result's log directory must have, None where it need not."""
+        """The log start offset that the checkpoint of the result's log directory must have, None where it need not.
+
+        Where batches below it were rescued that is their first offset: by the old one a broker would delete them.
+        """
         base = self._base if self._base is not None else 0
-        return self._start if self._start is not None and self._start > base else None
+        if self._start is None or self._start <= base:
+            return None
+        return self.result.log_start_offset if self._options.below_log_start else self._start
 
     @property
     def size(self) -> int:
@@ -348,6 +355,7 @@ class LineWriter:
         certainty = Certainty.ABSENT if is_below else Certainty.DOUBTFUL
         loss = Loss(self._path, self._work.name, one.log.path, position, size, first, last, count, certainty, codes)
         before = self._outs[-1] if self._outs else None
+        self.records_below += count if is_below else 0
         if is_below and before is not None and _goes_on(before, loss):
             assert before.position is not None
             length, known = position + size - before.position, (before.records or 0) + count

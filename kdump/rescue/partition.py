@@ -523,6 +523,10 @@ class PartitionSalvage:
                 found.append(offset)
         return max(found, default=None)
 
+    def is_start_above(self, offset: int) -> bool:
+        """Return whether a checkpoint of a copy has a log start offset above another one."""
+        return any((copy.checkpoint(FileKind.LOG_START)[0] or 0) > offset for copy in self._copies)
+
     def _note_tiered(self, copy: Copy, start: int) -> None:
         """Say which offsets a copy lacks that only a tiered log may lack."""
         first = min(copy.bases, default=start)

@@ -7,10 +7,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
-from kdump.item import Progress
+from kdump.item import Certainty, Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
-from kdump.rescue.next_steps import Beside, notes_if_sound, steps_after, steps_before
+from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, steps_after, steps_before
 from kdump.rescue.partition import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
@@ -237,7 +237,9 @@ def _written(
     has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
     before = steps_before(work, writer.result, path, without)
     standing = Standing() if before else writer.standing
-    beside = Beside(has_id, start, writer.latest_epoch)
+    is_lowered = start is not None and work.is_start_above(start)
+    beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
+    below = tuple(note_below(work.name, writer.records_below, start))
     after = steps_after(work, standing, writer.result, path, beside)
     yield SalvageDone(
         writer.result,
@@ -246,13 +248,13 @@ def _written(
         writer.records_lost,
         writer.ranges_unknown,
         writer.diverged,
-        (*work.notes, *notes_if_sound(standing, work.name, start)),
+        (*work.notes, *below, *notes_if_sound(standing, work.name, start, is_lowered=is_lowered)),
         (*before, *after),
         is_new=True,
         without=without,
         is_part=is_part,
         left_out=tuple(writer.left_out),
-        is_sound=standing.is_sound,
+        is_sound=standing.is_sound and not below,
         is_of_runs=work.is_of_runs,
     )
 
@@ -265,9 +267,11 @@ def _sentence(error: OSError) -> str:
 def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone:
     """What a run before this one has made; the sources are not read again."""
     name = work.name
-    records = unknown = diverged = 0
+    records = unknown = diverged = below = 0
     last: dict[str, Any] = {}
     for loss in losses_of(target.rows_path(name)):
+        if loss.certainty is Certainty.ABSENT and loss.file is not None:
+            below += loss.records or 0
         if loss.certainty.is_loss:
             records += loss.records or 0
             unknown += loss.records is None
@@ -282,9 +286,10 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     is_part = bool(work.parts)
     before = steps_before(work, result, path, without)
     standing = Standing() if before else standing_by(result.copies)
-    start = _log_start_in(path, result)
+    is_lowered = work.is_start_above(result.log_start_offset)
+    start = result.log_start_offset if is_lowered else _log_start_in(path, result)
     epochs = PartitionDir(path, LogDir(target.path)).epochs
-    beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1)
+    beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1, is_lowered)
     steps = (*before, *steps_after(work, standing, result, path, beside))
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
@@ -292,9 +297,12 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     if changed:
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
-    notes = (note, *notes_if_sound(standing, name, start))
+    told = tuple(note_below(name, below, start))
+    notes = (note, *told, *notes_if_sound(standing, name, start, is_lowered=is_lowered))
     done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
-    return done.replace(without=without, is_part=is_part, is_of_runs=work.is_of_runs, is_sound=standing.is_sound)
+    return done.replace(
+        without=without, is_part=is_part, is_of_runs=work.is_of_runs, is_sound=standing.is_sound and not told
+    )
 
 
 def _log_start_in(path: str, result: Salvaged) -> int | None:

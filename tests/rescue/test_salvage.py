@@ -1129,6 +1129,14 @@ def test_batches_below_the_log_start_stay_out_as_absent_unless_they_are_asked_fo
     said = run_kdump(["salvage", source, "--to", "again"], tmp_path)
     assert said.exit == 0
     assert b"log-start-offset-checkpoint says `plain 0 3`" in said.stdout
+    assert b"3 intact records below the log start offset 3 stay out" in said.stdout
+    assert b"leave them in place" not in said.stdout
+    low = run_kdump(["salvage", source, "--to", "low", "--below-log-start"], tmp_path).stdout
+    assert b"log-start-offset-checkpoint says `plain 0 0`" in low  # by the old one a broker deletes what was rescued
+    assert (
+        b"log-start-offset-checkpoint says `plain 0 0`"
+        in run_kdump(["salvage", source, "--to", "low"], tmp_path).stdout
+    )
     asked = run_kdump(["salvage", source, "--to", "all", "--below-log-start", "--format", "json"], tmp_path)
     assert [(row["offset"], row["lastOffset"]) for row in rows_of(asked) if row["type"] == "kept"] == [(0, 5)]
     assert sorted(batches(tmp_path / "all" / "plain-0")) == list(range(6))
