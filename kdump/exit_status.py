@@ -28,23 +28,34 @@ class Exit(IntEnum):
     PART_WAY = 14
 
 
-def combine(*, errors: bool, warnings: bool, incomplete: bool, missing: bool, fail_on: str) -> Exit:
-    """Return the one exit code for all that was seen.
+def combine(
+    *,
+    errors: bool,
+    warnings: bool,
+    incomplete: bool,
+    missing: bool,
+    fail_on: str,
+    nothing: bool = False,
+    doubt: bool = False,
+) -> Exit:
+    """Return the one exit code for all that was seen, and for the answer to a question.
 
     Args:
         errors, warnings: findings of that severity.
-        incomplete: something asked for could not be read, or was over a limit.
+        incomplete: something asked for could not be read, was over a limit, or is not among the inputs.
         missing: an input path does not exist.
         fail_on: error, warning or never.
+        nothing: nothing was found for what was asked.
+        doubt: what was asked for, and not found, may be in what is damaged: nothing found is no answer then.
     """
-    errors = errors and fail_on != "never"
-    if errors and incomplete:
+    is_half = errors and (missing or (nothing and doubt))
+    if errors and fail_on != "never" and (incomplete or is_half):
         return Exit.ERRORS_AND_INCOMPLETE
-    if incomplete:
+    if incomplete or is_half:
         return Exit.INCOMPLETE
-    if errors:
+    if errors and fail_on != "never":
         return Exit.ERRORS
-    if missing:
+    if missing or nothing:
         return Exit.NOT_FOUND
     if warnings and fail_on == "warning":
         return Exit.WARNINGS
@@ -63,6 +74,7 @@ class RunStatus:
         self._fail_on = fail_on
         self._compat = compat
         self._errors = self._warnings = self._incomplete = self._missing = False
+        self._nothing = self._doubt = False
         self.dead = False
 
     def see(self, item: object) -> None:
@@ -94,6 +106,7 @@ class RunStatus:
         self._warnings |= other._warnings
         self._incomplete |= other._incomplete
         self._missing |= other._missing
+        self._nothing |= other._nothing
 
     def damaged(self) -> None:
         """Errors were found, and counted only."""
@@ -101,7 +114,22 @@ class RunStatus:
 
     def nothing(self) -> None:
         """Note that what was asked for was not found."""
-        self._missing = True
+        self._nothing = True
+
+    def answered(self, *, found: bool, has_place: bool) -> None:
+        """Take into account how a question was answered that only certain partitions can answer, once all is read.
+
+        Args:
+            found: there is an answer.
+            has_place: the partition that must have it is among the inputs; a path that is missing was told as that.
+        """
+        if found:
+            return
+        self._doubt = True
+        if has_place or self._missing:
+            self._nothing = True
+        else:
+            self._incomplete = True
 
     def unreadable(self) -> None:
         """Something asked for could not be read."""
@@ -126,4 +154,6 @@ class RunStatus:
             incomplete=self._incomplete,
             missing=self._missing,
             fail_on=self._fail_on,
+            nothing=self._nothing,
+            doubt=self._doubt,
         )

@@ -12,6 +12,10 @@ from types import MappingProxyType
 
 from kdump.value import Value
 
+TYPE_CHECKING = False  # `typing` costs more than this module
+if TYPE_CHECKING:
+    from kdump.words.command import ShellCommand
+
 
 class Severity(Enum):
     """How much a finding matters: to a reader's data, to its trust, or not at all."""
@@ -89,6 +93,11 @@ class Code(Enum):
     L14 = ("start-moved", Severity.NOTE, "{missing} not served: the log start offset is {start}, inside the log; records below it were deleted (DeleteRecords)", "none: a broker removes their segments later")
     L15 = ("start-expired", Severity.NOTE, "the log begins with offset {first}: what was below it has expired, or was deleted; {why}", "none if retention is as it should be")
     L16 = ("compacted", Severity.NOTE, "compaction has been here up to offset {last_offset}: what is missing below it was superseded or deleted (cleaner-offset-checkpoint)", "none")
+
+    L17 = ("hole-unexplained", Severity.NOTE, "{missing} not here{others}: nothing here tells whether compaction took {them}, or {they} lost",
+           "see whether another replica has {them}: kdump verify --replicas DIR OTHER; where the topic was never compacted, say so: --set cleanup.policy=delete")
+    L19 = ("hole-alone", Severity.WARNING, "{missing} not here, and nothing else shows that compaction was at work in this log: {they} lost, unless the topic is, or was, compacted",
+           "see whether another replica has {them}: kdump verify --replicas DIR OTHER; name the metadata log among the paths, or say what the topic has: --set cleanup.policy=delete")
 
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {records} cannot be trusted",
            "restore from another replica; a consumer can skip to the next batch")
@@ -170,6 +179,9 @@ class Code(Enum):
     A05 = ("aborted-extra", Severity.ERROR, "the log has no such aborted transaction of producer {producer}: readers of committed data do not see its records", "rebuild the index")
     A06 = ("aborted-differs", Severity.ERROR, "aborted transaction of producer {producer}: {field} {found} must be {expected}", "rebuild the index")
 
+    A07 = ("marker-missing", Severity.ERROR, "producer {producer} aborted a transaction by a marker at offset {last}, where no batch is: it is lost, and readers of committed data see this transaction as open, or committed, once this index is rebuilt",
+           "see what another replica has: kdump verify --replicas DIR OTHER; do not rebuild this index before, it is the only witness")
+
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker {does}", "none needed: a broker builds it again from an older one and the log; its next start takes longer")
     S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker {does}", "none: the broker removes it")
     S03 = ("snapshot-state", Severity.WARNING, "the log says something else about producers ({why}), {count} in all: a broker may refuse what they write", "while the broker is stopped, make the file empty: a broker throws it away, and builds it again from the log")
@@ -183,6 +195,7 @@ class Code(Enum):
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
 
     K08 = ("end-cut", Severity.NOTE, "{what} above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: {committed}")
+    K10 = ("clusters-differ", Severity.WARNING, "cluster.id is {found} here, and {expected} in {other}: log directories of several clusters are named together{compared}", "name the log directories of one cluster; where they should be of one, see whose volume this is before a broker starts")
 
     M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
     M02 = ("partition-missing", Severity.ERROR, "the partition is missing: {why}", "look for it on other volumes; a broker that starts makes an empty one, and what only this replica had is lost to readers if it leads")
@@ -259,7 +272,7 @@ class Finding(Value):
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
     by_neighbours: bool = False
-    repair: str | None = None
+    repair: ShellCommand | None = None
     because: Code | None = None
 
     @property
@@ -295,6 +308,11 @@ class Finding(Value):
     def is_unplaced(self) -> bool:
         """Whether the base offset of a batch is wrong, and nobody knows the right one."""
         return self.is_misplaced and not isinstance(self.expected, int)
+
+    @property
+    def is_among_holes(self) -> bool:
+        """Whether bytes are missing in one of several holes, nobody knows in which."""
+        return self.code is Code.O04 and self.severity is Severity.ERROR and "among" in self.values
 
     @property
     def is_torn_batch(self) -> bool:

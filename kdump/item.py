@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.format.kinds import FileKind
     from kdump.format.record.chunk import Chunk
     from kdump.storage.file_source import OpenFailure
+    from kdump.words.command import ShellCommand
 
 
 class FileStart(Value):
@@ -286,7 +287,7 @@ class Usage(Value):
         by: what the name is one of: topic, partition, kind, codec, producer, day, group, key.
         name: None for what has no name, or is not listed; a key as it is.
         log_size, index_size, other_size, leftover_size: of the files.
-        allocated: on the disk.
+        allocated: on the disk; the same as the files' sizes where a file system does not tell.
         files, segments, batches, records: how many.
         key_size, value_size, uncompressed: None where records were not read.
         first_timestamp, max_timestamp: the lowest and the highest; None where there is none.
@@ -326,6 +327,17 @@ class Usage(Value):
     def size(self) -> int:
         """Bytes of all its files."""
         return self.log_size + self.index_size + self.other_size + self.leftover_size
+
+    @property
+    def weight(self) -> int:
+        """What rows are ranked by, and what shares are of, in bytes.
+
+        Of files it is what they take on the disk, however long they are. Of what batches say it is their bytes; of a
+        key what its records have, for compressed bytes belong to no single one.
+        """
+        if self.by == "key":
+            return (self.key_size or 0) + (self.value_size or 0)
+        return self.allocated if self.by in ("topic", "partition", "kind") else self.size
 
 
 class PlacedUsage(Value):
@@ -413,12 +425,13 @@ class Certainty(Enum):
 
     LOST = "lost"
     DOUBTFUL = "doubtful"
+    UNEXPLAINED = "unexplained"
     ABSENT = "absent"
 
     @property
     def is_loss(self) -> bool:
-        """Whether a reader misses something that was there: it counts in totals."""
-        return self is not Certainty.ABSENT
+        """Whether a reader misses something that was there."""
+        return self in (Certainty.LOST, Certainty.DOUBTFUL)
 
 
 class Loss(Value):
@@ -432,9 +445,11 @@ class Loss(Value):
         offset, last_offset: first and last; no offset is in two losses of a partition.
         records: that are concerned; None where nobody can count them.
         certainty: LOST: no intact bytes of them are here. DOUBTFUL: bytes are here that no CRC vouches for, or that a
-            consumer cannot read though their CRC is right. ABSENT: never here, or compacted away.
+            consumer cannot read though their CRC is right. UNEXPLAINED: no batch has them, and nothing here tells
+            whether compaction or a loss took them. ABSENT: never here, or compacted away.
         because: names of the codes that say why.
         elsewhere: paths of the replicas that have all of them intact; None where replicas were not compared.
+        is_known: the salvage that made the partition has told of it: it counts no more.
     """
 
     path: str
@@ -448,11 +463,17 @@ class Loss(Value):
     certainty: Certainty
     because: tuple[str, ...]
     elsewhere: tuple[str, ...] | None = None
+    is_known: bool = False
 
     @property
     def offsets(self) -> int:
         """How many."""
         return self.last_offset - self.offset + 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts in totals: a reader misses something that was there, and nobody has told of it before."""
+        return self.certainty.is_loss and not self.is_known
 
 
 class Operation(Value):
@@ -653,7 +674,7 @@ class Step(Value):
     """
 
     n: int
-    command: str | None
+    command: ShellCommand | None
     why: str
     instead: tuple[int, ...] = ()
     damaged: str | None = None

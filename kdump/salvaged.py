@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.words.command import ShellCommand
 
 
 class Kept(Value):
@@ -132,7 +137,7 @@ class LeftOutBatches(Value):
 class SalvageStep(Value):
     """What to do next: a command, None where a person acts, and why."""
 
-    command: str | None
+    command: ShellCommand | None
     why: str
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.words.command import ShellCommand
 
 
 class CopyChosen(Value):
@@ -212,8 +215,8 @@ class OpenRow(Value):
     coordinator_epoch: int | None
     hanging: bool | None
     why: str
-    abort_command: str
-    abort_command_before_30: str
+    abort_command: ShellCommand
+    abort_command_before_30: ShellCommand
     file: str
     position: int
     length: int

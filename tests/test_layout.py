@@ -19,13 +19,18 @@ ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
 HELD = {
     "tests/api/test_library.py": "api.answers api.columns api.errors api.select api.verdict",
+    "tests/broker/test_cluster_history.py": "broker.cluster_history broker.log_end",
     "tests/broker/test_compaction.py": "broker.cleaner.cleaner_manager broker.cleaner.filter_to",
+    "tests/checks/test_holes.py": "broker.hole_proofs broker.missing_offsets broker.missing_walk checks.hole_findings",
+    "tests/rescue/test_partings.py": "rescue.branch_batches rescue.unplaced",
     "tests/broker/test_load.py": "broker.load.segments broker.load.split broker.load.swap_recovery broker.failure",
     "tests/broker/test_producers.py": "broker.producer.end_markers broker.producer.producer_append",
     "tests/broker/test_recover.py": "broker.load.index_builder",
     "tests/checks/test_causes.py": "broker.foreign checks.causes checks.why_gone format.batch.text_mode",
     "tests/checks/test_losses.py": "broker.losses format.record.wrapper render.text.losses",
     "tests/storage/test_lost_logs.py": "storage.lost_logs",
+    "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",
+    "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
     "tests/checks/test_verify.py": (
@@ -34,7 +39,6 @@ HELD = {
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
     "tests/checks/test_next_steps.py": "broker.load.log_state",
-    "tests/find/test_find_damage.py": "broker.lost_hole",
     "tests/find/test_remedies.py": "find.remedies",
     "tests/cli/test_cli.py": (
         "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"
@@ -72,7 +76,7 @@ HELD = {
     "tests/render/test_redact.py": "cli.options.redact",
     "tests/repair/test_repair.py": (
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
-        " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches render.shell"
+        " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches"
     ),
     "tests/repair/test_lost_aborts.py": "broker.producer.lost_aborts",
     "tests/rescue/test_carve.py": (

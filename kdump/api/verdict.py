@@ -147,17 +147,17 @@ def verify(
         max_uncompressed_bytes=whole(1)("max_uncompressed_bytes", max_uncompressed_bytes),
     )
     if start is not None:
+        from kdump.broker.clusters import cluster_settings
         from kdump.broker.config import Config
         from kdump.broker.load.facts import Start
         from kdump.broker.load.log_manager import LoadSettings
         from kdump.format.read_limits import ReadLimits
-        from kdump.state.cluster_config import cluster_settings
 
         starts = tuple(Start) if start == "all" else (Start(start),)
         clock = time.time_ns() // 1_000_000 if now is None else time_of("now", now)
-        cluster = cluster_settings(
+        clusters = cluster_settings(
             [os.fspath(path) for path in several], ReadLimits(max_batch_bytes, max_uncompressed_bytes)
         )
-        known = Config(dict(config or {})).within(cluster)
+        known = Config(dict(config or {}), clusters=clusters, has_file=config is not None)
         options = options.replace(starts=starts, settings=LoadSettings(clock, known))
     return Verdict([os.fspath(path) for path in several], options)

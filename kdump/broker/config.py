@@ -8,21 +8,26 @@ name was given.
 Where the metadata log is at hand it knows more (`ClusterSettings`). From the strongest: what was given under the
 topic's name of the setting; the topic's configuration in the cluster; under a broker's name what was given as one
 setting, the cluster's configuration of that broker, that of all brokers, and what a file gave.
+
+What a topic is does not follow from a default that nobody has named: whether records are deleted or compacted is known
+by the metadata log, or by the user (`CleanupPolicy`); else it is not known.
 """
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.properties import read_properties
 from kdump.format.java_values import JavaComplaint, parse_number
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+from kdump.storage.paths import real
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
     from kdump.format.source import Source
@@ -154,9 +159,28 @@ for _one in _TOPIC.values():
     _READERS.update((name, _LONG if unit > 1 else _one.read) for name, unit in _one.names)
 _READERS["log.retention.ms"] = _LONG  # below 0 it is -1
 
-_LIMITS = " ".join(f"{name}={_TOPIC[name].default}" for name in ("retention.ms", "retention.bytes"))
-DEFAULTS = f"Kafka's defaults are taken: cleanup.policy=delete {_LIMITS}"
-"""What is said where nobody says what a topic has: of the settings that decide what goes."""
+_LIMITED = ("retention.ms", "retention.bytes")
+_DELETION = frozenset((*_LIMITED, *(name for limit in _LIMITED for name, _ in _TOPIC[limit].names)))
+"""Who gives one of these asks what deletion does."""
+_LIMITS = " ".join(f"{name}={_TOPIC[name].default}" for name in _LIMITED)
+_UNKNOWN = "cleanup.policy is not known"
+DEFAULTS = f"{_UNKNOWN}; of the other settings Kafka's defaults are taken: {_LIMITS}"
+"""What is said where nobody says what a topic has."""
+
+
+class TopicPast(Value):
+    """What a topic has been, as far as the metadata log goes back.
+
+    Args:
+        name: of the topic.
+        ever_compact: it was compacted at some time, by its own configuration or that of brokers.
+        since_creation: its creation is in the log, and all since then was read: else a snapshot told of it, or damage
+            hides what it was.
+    """
+
+    name: str
+    ever_compact: bool
+    since_creation: bool
 
 
 class ClusterSettings(Value):
@@ -166,11 +190,41 @@ class ClusterSettings(Value):
         source: where that is from, in words.
         topics: of each topic that the cluster has, texts by name.
         brokers: of each broker that has some, by its id as text; "" for all.
+        is_known: nothing of what counts at the end is lost by damage.
+        partitions: of each topic that the cluster has, how many there are.
+        pasts: of each topic, deleted ones too, by its id.
+        ids: of the topics that the cluster has.
+        cluster_id: of the log directory that the metadata log lies in; None where that does not say it.
+        log_dir: the real path of that.
     """
 
     source: str
     topics: Mapping[str, Mapping[str, str]]
     brokers: Mapping[str, Mapping[str, str]]
+    is_known: bool = True
+    partitions: Mapping[str, int] = MappingProxyType({})
+    pasts: Mapping[str, TopicPast] = MappingProxyType({})
+    ids: Mapping[str, str] = MappingProxyType({})
+    cluster_id: str | None = None
+    log_dir: str = ""
+
+
+class CleanupPolicy(Value):
+    """What is known of a topic's cleanup.policy.
+
+    Args:
+        now: delete, compact, both or nothing; None where it is not known.
+        ever_compact: something here says that the topic is, or was, compacted.
+        never_compact: something here says that it never was: the metadata log since its creation, the user of this
+            topic, or brokers, who make it so.
+        of_topic: as `now`, where the metadata log knows the topic, the user has named its policy, or brokers make it:
+            a default of brokers in a file says nothing of one topic.
+    """
+
+    now: frozenset[str] | None
+    ever_compact: bool = False
+    never_compact: bool = False
+    of_topic: frozenset[str] | None = None
 
 
 class Config:
@@ -179,27 +233,34 @@ class Config:
     Args:
         given: texts by name; names that are not known are passed over.
         firm: names whose text was given as one setting, not by a file.
-        cluster: what the metadata log says; None where it is not at hand.
+        clusters: what metadata logs say, each of its own cluster.
+        has_file: a file of settings was given, whatever is in it.
 
     Raises:
         ValueError: a text is not a value of its setting; the message is one sentence.
     """
 
     def __init__(
-        self, given: Mapping[str, str], firm: frozenset[str] = frozenset(), cluster: ClusterSettings | None = None
+        self,
+        given: Mapping[str, str],
+        firm: frozenset[str] = frozenset(),
+        clusters: Sequence[ClusterSettings] = (),
+        *,
+        has_file: bool = False,
     ) -> None:
         self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
         self._is_tiered = given.get("remote.storage.enable", "").strip(_TRIMMED).lower() == "true"
         self._given = given
         self._firm = firm
-        self._cluster = cluster
+        self._clusters = tuple(clusters)
+        self._has_file = has_file
         self._said = ""
         self._known: frozenset[str] = frozenset()  # topics of which all is known
-        self._merged: dict[tuple[str | None, int | None], Config] = {}
+        self._merged: dict[tuple[str | None, str], Config] = {}
 
-    def within(self, cluster: ClusterSettings | None) -> Config:
-        """Return the same with what a metadata log says."""
-        return Config(self._given, self._firm, cluster)
+    def within(self, clusters: Sequence[ClusterSettings]) -> Config:
+        """Return the same with what metadata logs say."""
+        return Config(self._given, self._firm, clusters, has_file=self._has_file)
 
     def on(self, topic: str | None, log_dir: LogDir) -> Config:
         """Return what holds for a topic on a broker; itself where no metadata log is at hand.
@@ -208,13 +269,58 @@ class Config:
             topic: its name; None where it is not known.
             log_dir: of the broker; where it does not say whose it is, the configuration of all brokers counts.
         """
-        if self._cluster is None:
+        if not self._clusters:
             return self
-        node = log_dir.node
-        key = (topic, node)
+        key = (topic, log_dir.path)
         if key not in self._merged:
-            self._merged[key] = self._of_cluster(self._cluster, topic, node)
+            cluster = self._cluster_of(log_dir)
+            if cluster is None:
+                self._merged[key] = Config(self._given, self._firm, has_file=self._has_file)
+            else:
+                self._merged[key] = self._of_cluster(cluster, topic, log_dir.node)
         return self._merged[key]
+
+    def policy(self, topic: str | None, log_dir: LogDir, topic_id: str | None = None) -> CleanupPolicy:
+        """Return what is known of a topic's cleanup.policy.
+
+        Args:
+            topic: its name; None where it is not known.
+            log_dir: that its partition lies in.
+            topic_id: of that partition; None where it is not known: the topic that the cluster has by that name.
+        """
+        cluster = self._cluster_of(log_dir)
+        here = self.on(topic, log_dir)
+        ever = never = is_known = is_here = False
+        if cluster is not None and topic is not None:
+            its_id = cluster.ids.get(topic)
+            past = cluster.pasts.get(topic_id or its_id or "")
+            others = [one for one in cluster.pasts.values() if one.name == topic] if past is None else []
+            is_same = topic_id in (None, its_id) if its_id is not None else topic_id is None and not others
+            is_known = cluster.is_known and is_same  # one that the log never had has the default of the brokers
+            is_here = is_known and its_id is not None
+            ever = past.ever_compact if past is not None else any(one.ever_compact for one in others)
+            never = cluster.is_known and past is not None and past.since_creation
+        names = [name for name in ("cleanup.policy", "log.cleanup.policy") if name in self._given]
+        brokers_make = _INTERNAL.get(topic or "", {}).get("cleanup.policy")
+        says_it = is_known or bool(names) or self._has_file or not _DELETION.isdisjoint(self._given)
+        now = here.of_topic(topic).cleanup_policy if says_it or brokers_make is not None else None
+        ever = ever or (now is not None and "compact" in now)
+        is_of_topic = "cleanup.policy" in self._given
+        is_made_so = brokers_make is not None and "compact" not in brokers_make
+        of_topic = now if is_here or is_of_topic or brokers_make is not None else None
+        return CleanupPolicy(now, ever, not ever and (never or is_of_topic or is_made_so), of_topic)
+
+    def _cluster_of(self, log_dir: LogDir) -> ClusterSettings | None:
+        """The cluster of a log directory: that whose metadata log lies in it, else that of its cluster.id."""
+        if not self._clusters:
+            return None
+        path = real(log_dir.path)
+        its = log_dir.cluster_id
+        own = [one for one in self._clusters if one.log_dir == path]
+        same = [one for one in self._clusters if its is not None and one.cluster_id == its]
+        maybe = [one for one in self._clusters if its is None or one.cluster_id is None]
+        found = own or same or maybe
+        return found[0] if len(found) == 1 else None
 
     def _of_cluster(self, cluster: ClusterSettings, topic: str | None, node: int | None) -> Config:
         of_topic = cluster.topics.get(topic or "")
@@ -262,13 +368,21 @@ class Config:
             values["segment.bytes"] = size
         return TopicConfig.of({name.replace(".", "_"): value for name, value in values.items()})
 
-    def assumed(self, topic: str | None) -> str:
-        """Say what was taken because brokers make a topic so, or nobody said it, or is not modelled; else empty."""
+    def assumed(self, topic: str | None, policy: CleanupPolicy | None = None) -> str:
+        """Say what was taken because brokers make a topic so, or nobody said it, or is not modelled; else empty.
+
+        Args:
+            topic: its name; None where it is not known.
+            policy: what is known of its cleanup.policy, where that counts.
+        """
         internal = self._internal(topic)
         taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
         said = [self._said] if self._said else []
         said += [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
-        said += [DEFAULTS] if self.is_silent and not internal else []
+        if self.is_silent and not internal:
+            said.append(DEFAULTS)
+        elif policy is not None and policy.now is None:
+            said.append(_UNKNOWN)
         return "; ".join([*said, _TIERED] if self._is_tiered else said)
 
     @property
@@ -279,7 +393,7 @@ class Config:
     @property
     def has_cluster(self) -> bool:
         """Whether a metadata log is at hand."""
-        return self._cluster is not None
+        return bool(self._clusters)
 
     @property
     def source(self) -> str:
@@ -348,6 +462,16 @@ class TopicConfig(Value):
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
+
+
+def has_part(name: str) -> bool:
+    """Tell whether a setting has a part in the model of a broker."""
+    return name in _NAMES
+
+
+def says_compact(text: str | None) -> bool:
+    """Tell whether a text of cleanup.policy has the cleaner look at a topic; one that is no value of it does not."""
+    return text is not None and _is_sound("cleanup.policy", text) and "compact" in text
 
 
 def _is_sound(name: str, text: str) -> bool:

@@ -2,14 +2,16 @@
 
 Strategy: batches that are right leave ranges of offsets free between them. Where damage lies in such a range its pieces
 share it: a piece whose header stands has the offsets that the header says, the others what is left. What no piece
-explains is a hole: there a batch was never written, was compacted away, or was cut out, and only the rest of the log
-tells which.
+explains is a hole: there a batch was never written, was compacted away, or was cut out; `MissingOffsets` judges which.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.hole_proofs import HoleInLog, ShownHole
+from kdump.broker.missing_offsets import HoleVerdict, MissingOffsets, OffsetHole, Proof
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
@@ -19,7 +21,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.item import Certainty, Loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.format.source import Source
 
@@ -30,7 +32,7 @@ UNREADABLE = (
 """Errors in batches with a right CRC over which a consumer does not get."""
 
 _DISTRUSTED = (Code.B01, Code.B02, Code.F06)
-_HOLE = (Code.O04, Code.O07)
+_KNOW_BATCHES = frozenset((Code.X07.name, Code.F08.name))
 _MOST = 1000  # pieces between two batches, or ranges, that are held
 
 
@@ -43,6 +45,8 @@ class LostRange(NamedTuple):
         records: None where nobody can count them.
         certainty: None for a hole, see `PartitionLosses`.
         because: names of codes.
+        proof: what the indexes say of a hole.
+        missing_bytes: so many were in it, or in several together, by the offset index; None where that does not tell.
     """
 
     position: int
@@ -52,6 +56,8 @@ class LostRange(NamedTuple):
     records: int | None
     certainty: Certainty | None
     because: tuple[str, ...]
+    proof: Proof | None = None
+    missing_bytes: int | None = None
 
 
 class _Piece(NamedTuple):
@@ -262,9 +268,9 @@ class LossFold:
         Args:
             first: the offset after it.
             known: the last offset that is known to have been here, None where nobody knows.
-            why: names of the codes that say that the log went on, where no byte is left of it: what is not here is lost
-                then, and no hole.
-            is_last: no segment follows: what is known and not here is lost too.
+            why: names of the codes that say that the log went on, where no byte is left of it. What the offset index
+                or a log beside it knows is lost; of what others know, see `MissingOffsets`.
+            is_last: no segment follows.
         """
         pieces, self._pieces = self._pieces, []
         last = first - 1 if known is None else known
@@ -277,8 +283,9 @@ class LossFold:
         self._share(pieces, first, last, self._size, Code.O07)
         for number in range(before, len(self._ranges)):
             one = self._ranges[number]
-            if (is_last or why) and (one.position, one.length) == (self._size, 0):
-                self._ranges[number] = one._replace(certainty=Certainty.LOST, because=why or one.because)
+            if why and (one.position, one.length) == (self._size, 0):
+                certainty = None if _KNOW_BATCHES.isdisjoint(why) else Certainty.LOST
+                self._ranges[number] = one._replace(certainty=certainty, because=why)
 
     def _with_own_end(self, piece: _Piece) -> _Piece:
         """A batch whose header contradicts itself: no batch follows that would bound it, but its records may do."""
@@ -316,6 +323,22 @@ def below(ranges: Sequence[LostRange], bound: int | None) -> tuple[LostRange, ..
         return tuple(ranges)
     kept = (one for one in ranges if one.first < bound)
     return tuple(one if one.last < bound else one._replace(last=bound - 1, records=None) for one in kept)
+
+
+def is_inner_hole(one: LostRange) -> bool:
+    """Tell whether a range of a log is a hole that other batches, or another log, follow."""
+    return one.certainty is None and one.because[:1] in ((Code.O04.name,), (Code.O07.name,))
+
+
+def with_proof(one: LostRange, shown: Mapping[HoleInLog, ShownHole]) -> LostRange:
+    """Return a range of a log with what the indexes prove of it.
+
+    Args:
+        one: the range.
+        shown: of the holes of the log.
+    """
+    found = None if one.certainty is not None else shown.get(HoleInLog(one.first, one.last, one.position))
+    return one if found is None else one._replace(proof=found.proof, missing_bytes=found.missing_bytes)
 
 
 def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
@@ -364,52 +387,63 @@ def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_byte
     return max([*torn, *(() if last is None else (last,))], default=-1) + 1 or None
 
 
-def is_compaction(holes: int, *, lacks_records: bool) -> bool:
-    """Tell whether compaction explains that offsets are simply not here; a hole that stands alone is lost.
-
-    Args:
-        holes: of a partition, between two batches or behind the last one of a log, where nothing shows a loss.
-        lacks_records: it has batches with fewer records than offsets.
-    """
-    return lacks_records or holes > 1
+_NAMED = 4  # holes that a sentence names
+_MOST_HELD = 1 << 17  # holes of a partition that wait for what comes behind them
 
 
 class PartitionLosses:
     """Makes losses of the ranges of a partition's logs, each offset in one of them only.
 
-    A hole is absent where compaction explains it, as it does what a follower has copied from such a log; else it is
-    lost.
+    What becomes of a hole is for `MissingOffsets` to say. One at the end of a log may go on in the next, and one of
+    which the files say nothing waits for what comes behind it.
 
     Args:
         path: of the directory.
         partition: its name.
         start: the log start offset: what lies below it is on its way out.
+        judge: of holes; it has taken all into account that lies before.
 
     Attributes:
-        offsets_lost: of all losses so far, without what is absent.
+        offsets_lost: of all losses so far that count.
+        verdicts: of holes, by their last offset, since somebody emptied it: also of what is cut off behind a log.
+        unexplained: by code, L17 or L19, the first loss that it is about, and how many there are.
     """
 
-    def __init__(self, path: str, partition: str, start: int) -> None:
+    def __init__(self, path: str, partition: str, start: int, judge: MissingOffsets) -> None:
         self._path = path
         self._partition = partition
         self._next = self._end = start
+        self._judge = judge
+        self._held: list[tuple[OffsetHole, Loss]] = []
+        self._hole_end: int | None = None
         self.offsets_lost = 0
-        self._alone: Loss | None = None  # the first hole, as long as there is no other
-        self._holes = 0
-        self._lacks_records = False
+        self.verdicts: dict[int, tuple[OffsetHole, HoleVerdict]] = {}
+        self.unexplained: dict[Code, tuple[Loss, int]] = {}
+        self._among: dict[str, list[LostRange]] = {}  # by log the holes in one of which bytes are missing
+
+    def is_waiting(self, last: int) -> bool:
+        """Tell whether a hole, by its last offset, waits for what comes behind it."""
+        at = bisect_left(self._held, last, key=lambda one: one[0].last)
+        return at < len(self._held) and self._held[at][0].last == last
 
     @property
-    def _explained(self) -> bool:
-        return is_compaction(self._holes, lacks_records=self._lacks_records)
+    def has_waiting(self) -> bool:
+        """Whether any hole waits for what comes behind it."""
+        return bool(self._held)
 
-    @property
-    def explains_holes(self) -> bool:
-        """Whether the log has what compaction leaves, so far: then no hole is lost."""
-        return self._explained
+    def among(self, last: int) -> str | None:
+        """Name the holes of a log in one of which bytes are missing, where one is the first of them; else None.
 
-    def compacted(self) -> None:
-        """A batch has fewer records than offsets."""
-        self._lacks_records = True
+        Args:
+            last: its last offset.
+        """
+        for group in self._among.values():
+            if group[0].last == last:
+                named = [f"{one.first}..{one.last}" for one in group[1:]]
+                more = [f"{len(named) - _NAMED} more holes"] if len(named) > _NAMED else []
+                where = " or ".join([*named[:_NAMED], *more])
+                return f"or {where}: {group[0].missing_bytes} bytes are lost in these holes, by the offset index"
+        return None
 
     def have(self, end: int) -> None:
         """Intact batches of a segment have all offsets up to one in the next: there none of them is lost."""
@@ -418,9 +452,10 @@ class PartitionLosses:
     def reached(self, end: int) -> None:
         """A segment ends before an offset: the next one does not begin with a hole below it."""
         self._end = max(self._end, end)
+        self._judge.reach(end)
 
     def take(self, file: str, ranges: Sequence[LostRange]) -> Iterator[Loss]:
-        """Yield the losses of some ranges of a log.
+        """Yield the losses of some ranges of a log, but for those that wait.
 
         Args:
             file: the log.
@@ -432,25 +467,66 @@ class PartitionLosses:
                 continue
             self._next = one.last + 1
             records = one.records if first == one.first else None
-            certainty = one.certainty or Certainty.ABSENT
             place = file, one.position, one.length
+            certainty = one.certainty or Certainty.UNEXPLAINED
             loss = Loss(self._path, self._partition, *place, first, one.last, records, certainty, one.because)
-            self._holes += one.certainty is None
-            if one.certainty is None and not self._explained:
-                self._alone = loss
+            if one.certainty is not None:
+                if not one.length:
+                    hole = OffsetHole(first, one.last, Proof.SHOWN, one.because)
+                    self.verdicts[one.last] = hole, HoleVerdict(one.certainty)
+                yield self._counted(loss)
                 continue
-            if self._explained and self._alone is not None:
-                yield self._alone
-                self._alone = None
-            yield self._counted(loss)
+            if one.proof is Proof.AMONG_SEVERAL:
+                self._among.setdefault(file, []).append(one)
+            hole = OffsetHole(first, one.last, one.proof, one.because)
+            if hole.first != self._hole_end:  # else it is the one that has begun in the log before
+                self._judge.count(hole)
+            self._hole_end = hole.last + 1
+            verdict = self._judge.by_files(hole)
+            if verdict is None and len(self._held) >= _MOST_HELD:
+                verdict = self._judge.verdict(hole)
+            if verdict is None:
+                self._held.append((hole, loss))
+            else:
+                yield from self._judged(hole, loss, verdict)
+
+    def settled(self) -> Iterator[Loss]:
+        """Yield the losses of holes that have waited and are judged now."""
+        yield from self._settled(self._judge.early, is_end=False)
 
     def rest(self) -> Iterator[Loss]:
-        """Yield the hole that has stood alone."""
-        if self._alone is not None:
-            certainty = Certainty.ABSENT if self._explained else Certainty.LOST
-            yield self._counted(self._alone.replace(certainty=certainty))
-            self._alone = None
+        """Yield the losses of all holes that have waited, once all of the partition was taken."""
+        yield from self._settled(self._judge.verdict, is_end=True)
+
+    def _settled(self, judge: Callable[[OffsetHole], HoleVerdict | None], *, is_end: bool) -> Iterator[Loss]:
+        held, self._held = self._held, []
+        at = 0
+        while at < len(held):
+            stop = at + 1
+            while stop < len(held) and held[stop][0].first == held[stop - 1][0].last + 1:
+                stop += 1
+            last = held[stop - 1][0]
+            may_go_on = not is_end and stop == len(held) and last.because[:1] != (Code.O04.name,)
+            verdict = None if may_go_on else judge(last._replace(first=held[at][0].first))
+            for hole, loss in held[at:stop]:
+                if verdict is None:
+                    self._held.append((hole, loss))
+                else:
+                    yield from self._judged(hole, loss, verdict)
+            at = stop
+
+    def _judged(self, hole: OffsetHole, loss: Loss, verdict: HoleVerdict) -> Iterator[Loss]:
+        """The loss of a hole; none where compaction has made it."""
+        self.verdicts[hole.last] = hole, verdict
+        if verdict.certainty is Certainty.ABSENT:
+            return
+        because = loss.because if verdict.because is None else (*loss.because, verdict.because.name)
+        loss = loss.replace(certainty=verdict.certainty, because=because, is_known=verdict.is_known)
+        if verdict.because is not None:
+            first, count = self.unexplained.get(verdict.because, (loss, 0))
+            self.unexplained[verdict.because] = first, count + 1
+        yield self._counted(loss)
 
     def _counted(self, loss: Loss) -> Loss:
-        self.offsets_lost += loss.offsets if loss.certainty.is_loss else 0
+        self.offsets_lost += loss.offsets if loss.counts else 0
         return loss

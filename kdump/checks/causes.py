@@ -13,7 +13,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeGuard
 
     from kdump.checks.job import Evidence, SegmentJob, SegmentSummary
@@ -31,7 +31,6 @@ _OF_FOREIGN = (*_OF_INDEXES, *_OF_ENDS, *_OF_PRODUCERS, Code.E03)
 _BEYOND = (Code.X07, Code.T04, Code.O07, Code.A03, Code.A05)  # where they are about what lies behind the end
 _LATE = (Code.S02, Code.K01, Code.K04)
 _MOST_HELD = 20_000
-_NAMES = {FileKind.INDEX: "its offset index", FileKind.TIMEINDEX: "its time index"}
 _OF_SHAPE = frozenset({Code.X01, Code.X03, Code.T01, Code.T03})  # of entries that no broker has written so
 
 
@@ -40,6 +39,7 @@ class PartitionCauses:
 
     Args:
         directory: of the partition.
+        has_trace: tells whether anything in the log so far shows that a cleaner was at work.
 
     Attributes:
         has_holes: offsets are missing within its segments, or batches lack records.
@@ -48,8 +48,9 @@ class PartitionCauses:
     Reports: F14, F15, X09.
     """
 
-    def __init__(self, directory: PartitionDir) -> None:
+    def __init__(self, directory: PartitionDir, has_trace: Callable[[], bool]) -> None:
         self._directory = directory
+        self._has_trace = has_trace
         self._held: list[Finding] = []
         self._origins = ForeignSegments(directory)
         self._is_after_foreign = False
@@ -155,7 +156,7 @@ class PartitionCauses:
     def _reached(self, job: SegmentJob, facts: SegmentSummary) -> tuple[int, str] | None:
         """The end that the log has had by the snapshots, and which says so; None where it is not above its end."""
         directory = self._directory
-        if not job.is_last or job.is_held or job.is_leftover:
+        if not job.is_last or job.is_held or job.is_leftover or self._has_trace():  # a truncation may end behind a hole
             return None
         highest = highest_snapshot(directory)
         return None if highest[0] <= facts.end_offset else (highest[0], f"the snapshot {highest[1]}")
@@ -235,9 +236,11 @@ def _stale(
     for kind, verdict in evidence.indexes.items():
         if verdict.wrong > verdict.beyond:
             return []  # it is no witness
-        if verdict.reaches is not None and verdict.reaches >= end:
-            found.append((verdict.reaches + 1, _NAMES[kind]))
+        if kind is FileKind.INDEX and verdict.reaches is not None and verdict.reaches >= end:
+            found.append((verdict.reaches + 1, "its offset index"))
     if job.next_base is not None:
+        if job.is_under_work:
+            return []  # log and index may be of different times
         found = [(min(known, job.next_base), what) for known, what in found if end < job.next_base]
     if not found or not evidence.is_whole_at_end or job.is_held or job.is_leftover:
         return []

@@ -38,6 +38,7 @@ class SegmentJob(Value):
             so where it has not; of snapshots and checkpoints.
         misplaced: what is known of a log under the name of another segment.
         around: what lies around the log says of leader epochs.
+        is_under_work: files of a cleaning that was not finished lie beside it.
     """
 
     files: dict[FileKind, str]
@@ -56,6 +57,7 @@ class SegmentJob(Value):
     known_ends: tuple[tuple[int, str], ...] = ()
     misplaced: Misplaced | None = None
     around: EpochsAround = EpochsAround()
+    is_under_work: bool = False
 
     @property
     def may_be_unfinished(self) -> bool:
@@ -115,12 +117,12 @@ class LostInLog(Value):
     Args:
         file: the log.
         ranges: in the order of offsets.
-        is_short: a batch so far has fewer records than offsets.
+        traced_to: the offset after the last batch so far that shows a cleaner at work; 0 for none.
     """
 
     file: str
     ranges: tuple[LostRange, ...]
-    is_short: bool
+    traced_to: int
 
 
 class SegmentSummary(Value):
@@ -139,6 +141,7 @@ class SegmentSummary(Value):
         max_timestamp: the largest of its batches, ms; None without one.
         evidence: where its files are from; None where its log could not be read.
         dense_from: from this offset to the end none is missing, and a reader gets them all; None where that is unknown.
+        marker_holes: holes, first and last offset, in which the transaction index knows an end marker.
     """
 
     batches: int
@@ -154,6 +157,7 @@ class SegmentSummary(Value):
     max_timestamp: int | None = None
     evidence: Evidence | None = None
     dense_from: int | None = None
+    marker_holes: tuple[tuple[int, int], ...] = ()
 
     def checked(self, job: SegmentJob, *, deep: bool) -> SegmentChecked:
         """Return what the user is told of the segment.

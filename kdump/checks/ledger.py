@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.storage.own_files import DIRECTORY, open_own, own_place
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -44,6 +46,12 @@ _GONE = (
     "path > ? AND path < ? AND NOT EXISTS (SELECT 1 FROM here h WHERE h.path = segments.path"
     " AND (h.next IS NOT NULL OR (h.inode = segments.inode AND h.size = segments.size)))"
 )
+_WHAT = "a ledger of kdump"
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_BESIDE = ("-journal", "-wal")  # SQLite plays them back when it opens a file
+_SHARED = "-shm"
+_SUMMED = 64 * 1024  # bytes that a sum is of
+_MOST_TURNS = 1 << 62
 _SIGNED = 1 << 64  # a column has 63 bits and a sign, a number of an inode 64
 
 
@@ -133,6 +141,7 @@ class Ledger:
 
     Raises:
         LedgerError: another run has it, or it is none, or cannot be read or written.
+        RefusedError: it, or a journal beside it that SQLite would play back, may be what somebody else has written.
     """
 
     keeps_at_once = True
@@ -142,21 +151,74 @@ class Ledger:
         if os.path.isdir(path):
             why = "is a directory, as a ledger of --engine spark; name a file"
             raise LedgerError(f"{path}: {why}", is_refused=True)
+        self._names_held: list[str] = []
         try:
-            self._db = sqlite3.connect(path, timeout=0, isolation_level=None)
-        except sqlite3.Error as error:
-            raise LedgerError(f"{path}: cannot be opened: {error}") from None
+            self._db = sqlite3.connect(self._secured(), timeout=0, isolation_level=None)
+        except (sqlite3.Error, OSError) as error:
+            self._let_go()
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise LedgerError(f"{path}: cannot be opened: {reason or error}") from None
+        except BaseException:
+            self._let_go()
+            raise
         try:
             self._open()
-        except sqlite3.Error as error:
+        except BaseException as error:
             self._db.close()
-            raise self._explained(error) from None
-        except BaseException:
-            self._db.close()
-            raise
+            told = self._explained(error) if isinstance(error, sqlite3.Error) else error
+            if not (isinstance(told, LedgerError) and told.is_locked):  # the other run may have them by now
+                self._let_go()
+            if told is error:
+                raise
+            raise told from None
+
+    # --- whose files they are -------------------------------------------------------------------------------
+    def _secured(self) -> str:
+        """Make sure that SQLite will find files of this user and of nobody else; return the path that it opens.
+
+        Where everybody may make files, the names beside the ledger are taken before SQLite looks for them: to it an
+        empty file is none, and nobody else can put another in its place.
+        """
+        name, folder = os.path.basename(self.path), own_place(os.path.dirname(self.path) or os.curdir)
+        directory = os.open(folder, DIRECTORY | os.O_NOFOLLOW)
+        try:
+            self._make_or_check(directory, name, 0o644, is_alone=True)
+            is_shared = bool(os.fstat(directory).st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+            for end in (*_BESIDE, _SHARED):
+                if is_shared and end != _SHARED:
+                    if self._make_or_check(directory, name + end, 0o600):
+                        self._names_held.append(os.path.join(folder, name + end))
+                else:
+                    self._check(directory, name + end)
+        finally:
+            os.close(directory)
+        return os.path.join(folder, name)
+
+    def _make_or_check(self, directory: int, name: str, mode: int, *, is_alone: bool = False) -> bool:
+        """Make an empty file, and return True; or make sure that the one that is there is ours."""
+        try:
+            os.close(os.open(name, _NEW, mode, dir_fd=directory))
+        except FileExistsError:
+            self._check(directory, name, is_alone=is_alone)
+            return False
+        return True
+
+    def _check(self, directory: int, name: str, *, is_alone: bool = False) -> None:
+        path = os.path.join(os.path.dirname(self.path), name)
+        with suppress(FileNotFoundError):
+            os.close(open_own(directory, name, path, _WHAT, to_write=is_alone))
+
+    def _let_go(self) -> None:
+        """Remove the empty files that only held their names."""
+        for path in self._names_held:
+            with suppress(OSError):
+                if os.stat(path, follow_symlinks=False).st_size == 0:
+                    os.unlink(path)  # noqa: PTH108
+        self._names_held = []
 
     def _open(self) -> None:
         run = self._db.execute
+        run("PRAGMA trusted_schema = OFF")
         run("PRAGMA locking_mode = EXCLUSIVE")  # until it is closed; the system lets go of it when this process ends
         run("BEGIN EXCLUSIVE")
         found = run("PRAGMA application_id").fetchone()[0], run("PRAGMA user_version").fetchone()[0]
@@ -170,10 +232,20 @@ class Ledger:
         elif found[1] != _VERSION:
             why = f"is a ledger of version {found[1]}, and this kdump writes {_VERSION}"
             raise LedgerError(f"{self.path}: {why}; use a newer kdump, or name a new file", is_refused=True)
+        elif sorted(_squeezed(one) for (one,) in run("SELECT sql FROM sqlite_master WHERE sql NOT NULL")) != _SCHEMA:
+            raise self._damaged("its tables are not those that kdump makes")
         run("COMMIT")
         run(_HERE)
-        self._now, self._round = run("SELECT turn + 1, round FROM state").fetchone()
+        rows = run("SELECT turn, round FROM state").fetchmany(2)
+        if len(rows) != 1 or not all(isinstance(one, int) and 0 <= one < _MOST_TURNS for one in rows[0]):
+            raise self._damaged("it does not say whose turn it is")
+        self._now, self._round = rows[0][0] + 1, rows[0][1]
         self._turn = self._now
+        self._names_held = [one for one in self._names_held if not one.endswith(_BESIDE[0])]  # SQLite removes that one
+        self._let_go()
+
+    def _damaged(self, why: str) -> LedgerError:
+        return LedgerError(f"{self.path}: is damaged ({why}); restore it, or move it away and begin a new one")
 
     def _explained(self, error: sqlite3.Error) -> LedgerError:
         name = getattr(error, "sqlite_errorname", "")
@@ -183,8 +255,7 @@ class Ledger:
         if name.startswith("SQLITE_NOTADB"):
             return LedgerError(f"{self.path}: is not a ledger of kdump; name another file", is_refused=True)
         if name.startswith("SQLITE_CORRUPT"):
-            why = f"is damaged ({error}); restore it, or move it away and begin a new one"
-            return LedgerError(f"{self.path}: {why}")
+            return self._damaged(str(error))
         return LedgerError(f"{self.path}: cannot be written: {error}")
 
     # --- what lies there ------------------------------------------------------------------------------------
@@ -248,8 +319,12 @@ class Ledger:
     def known(self, number: int) -> Known | None:
         """Return what a segment was; None where it was not read yet."""
         query = "SELECT dev, inode, size, mtime, ctime, crcs, seen FROM segments JOIN sums USING (id) WHERE id = ?"
-        for dev, inode, *rest in self._rows(query, number):
-            return Known(dev, inode % _SIGNED, *rest)
+        for row in self._rows(query, number):
+            dev, inode, size, mtime, ctime, sums, seen = row
+            is_sound = isinstance(sums, bytes) and all(isinstance(one, int) for one in row if one is not sums)
+            if not is_sound or len(sums) != 4 * -(-size // _SUMMED):
+                raise self._damaged(f"what it has of segment {number} is no sums of one")
+            return Known(dev, inode % _SIGNED, size, mtime, ctime, sums, seen)
         return None
 
     # --- what was read --------------------------------------------------------------------------------------
@@ -303,6 +378,14 @@ class Ledger:
             raise self._explained(error) from None
 
 
+def _squeezed(sentence: str) -> str:
+    """A sentence of SQL whatever its spaces."""
+    return " ".join(str(sentence).split())
+
+
 def _in(number: int) -> int:
     """A number of 64 bits as a column has it."""
     return number - _SIGNED if number >= _SIGNED // 2 else number
+
+
+_SCHEMA = sorted(_squeezed(one) for one in _TABLES if one.startswith("CREATE"))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import PartitionLosses
+from kdump.broker.missing_offsets import NOTHING_AROUND, MissingOffsets, OffsetHole
+from kdump.broker.missing_walk import read_log, surroundings
 from kdump.checks.causes import explained, may_be_effect
+from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.indexes import index_fold
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.next_steps import PartitionSteps
@@ -25,6 +29,7 @@ from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.storage.raft_snapshots import to_copy
+from kdump.storage.segment import UnreadableError
 from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
@@ -56,10 +61,10 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
     folder = os.path.dirname(path)
     directory = PartitionDir(folder, LogDir(above(folder)))  # an empty path: names as the user wrote them
     jobs = PartitionCheck(directory, path).jobs if parse_name(os.path.basename(path)).kind in _NEED_BASE else []
-    yield from PartitionSteps(directory, jobs, path).through(_by_kind(path, jobs, options))
+    yield from PartitionSteps(directory, jobs, path).through(_by_kind(path, directory, jobs, options))
 
 
-def _by_kind(path: str, jobs: Sequence[SegmentJob], options: VerifyOptions) -> Iterator[Item]:
+def _by_kind(path: str, directory: PartitionDir, jobs: Sequence[SegmentJob], options: VerifyOptions) -> Iterator[Item]:
     name = parse_name(os.path.basename(path))
     if name.kind in _NEED_BASE and name.base_offset is None:
         yield OpenFailure(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
@@ -74,17 +79,17 @@ def _by_kind(path: str, jobs: Sequence[SegmentJob], options: VerifyOptions) -> I
         for one in _judged(job, options, FileKind.CHECKPOINT):
             yield to_copy(one) if isinstance(one, Finding) else one
     else:
-        yield from _of_segment(path, name.kind, name.base_offset or 0, jobs, options)
+        yield from _of_segment(path, name.kind, name.base_offset or 0, jobs, options, directory)
 
 
 def _of_segment(
-    path: str, kind: FileKind, base: int, jobs: Sequence[SegmentJob], options: VerifyOptions
+    path: str, kind: FileKind, base: int, jobs: Sequence[SegmentJob], options: VerifyOptions, around: PartitionDir
 ) -> Iterator[Item]:
     job = next((job for job in jobs if job.files.get(kind) == path), None)
     if kind is FileKind.TXNINDEX:
         yield from _grouped(_aborted(path, base))
     elif job is not None:
-        yield from _judged(job, options, kind)
+        yield from _judged(job, options, kind, around)
     elif kind is FileKind.LOG:  # a copy, under a name that no broker loads
         copy = SegmentJob({FileKind.LOG: path}, base, True, False, False, base, (), None, False, path, is_alone=True)
         yield from _judged(copy, options, kind)
@@ -92,29 +97,47 @@ def _of_segment(
         yield from _grouped(_index_alone(path, kind, base))
 
 
-def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
+def _judged(
+    job: SegmentJob, options: VerifyOptions, kind: FileKind, around: PartitionDir | None = None
+) -> Iterator[Item]:
     held: list[Finding] = []
-    directory = os.path.dirname(os.path.abspath(job.files[FileKind.LOG]))
-    folder = os.path.dirname(job.files[FileKind.LOG]) or os.curdir
-    losses = PartitionLosses(folder, os.path.basename(directory), job.start_offset)
+    path = job.files[FileKind.LOG]
+    directory = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(path) or os.curdir
+    judge = MissingOffsets(NOTHING_AROUND if around is None else surroundings(around, options.policies_for(around)))
+    losses = PartitionLosses(folder, os.path.basename(directory), job.start_offset, judge)
+    holes = HoleFindings(losses)
     for result in check_segment(job, options):
         if isinstance(result, LostInLog):
-            if result.is_short:
-                losses.compacted()
+            judge.trace(result.traced_to)
             if kind is FileKind.LOG:
-                yield from losses.take(result.file, result.ranges)
+                yield from holes.settle(losses.take(result.file, result.ranges))
         elif isinstance(result, SegmentSummary):
-            yield from explained(job, result, held)
+            yield from holes.settle((), list(explained(job, result, held)))
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
-            yield from losses.rest()
+            if around is not None and losses.has_waiting:
+                _read_others(around, job, options, judge)
+            yield from holes.rest()
             yield Checked(files, result.batches, result.records)
         elif may_be_effect(result):
             held.append(result)
         elif options.progress or not isinstance(result, Progress):
-            yield result
+            yield from holes.take(result)
+
+
+def _read_others(around: PartitionDir, job: SegmentJob, options: VerifyOptions, judge: MissingOffsets) -> None:
+    """Take what the other logs of the partition say of the holes in one."""
+    for number, base in enumerate(around.bases):
+        if base != job.base_offset:
+            with suppress(OSError, UnreadableError):  # it says nothing then
+                ranges, end = read_log(around, number, options.limits, judge)
+                judge.reach(end)
+                for one in ranges:
+                    if one.certainty is None:
+                        judge.count(OffsetHole(one.first, one.last, one.proof))
 
 
 def _grouped(items: Iterator[Finding | OpenFailure | CheckedFile]) -> Iterator[Item]:

@@ -69,7 +69,7 @@ def _check_skipped(skipped: Skipped) -> Finding | OpenFailure:
     if skipped.reason == IN_A_PARTITION:
         return _leftover(skipped.path, "a directory: no broker looks into it", Severity.NOTE)
     if skipped.is_out_of_reach:
-        return OpenFailure(skipped.path, "read", skipped.sentence)
+        return OpenFailure(skipped.path, "permission", skipped.sentence)
     return Finding(Code.F04, skipped.path, values={"why": skipped.reason})
 
 

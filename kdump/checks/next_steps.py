@@ -22,7 +22,6 @@ from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, Loss, PartitionChecked, Progress, SegmentChecked, Step
-from kdump.render.shell import command_line, named, renaming
 from kdump.render.text.losses import Ranges
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import shows_lost_log
@@ -31,6 +30,7 @@ from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 from kdump.storage.raft_snapshots import FETCH_AGAIN
+from kdump.words.command import ShellCommand, command_line, named, renaming
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -119,8 +119,9 @@ class PartitionSteps:
             yield from self._steps()
 
     def _see_loss(self, loss: Loss) -> None:
-        self._has_losses = self._has_losses or loss.certainty.is_loss
-        if loss.certainty is Certainty.LOST:
+        is_alone = Code.L19.name in loss.because
+        self._has_losses = self._has_losses or loss.counts or is_alone
+        if is_alone or (loss.certainty is Certainty.LOST and not loss.is_known):
             self._missing.add(loss.offset, loss.last_offset)
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
@@ -189,7 +190,7 @@ class PartitionSteps:
             self._beside = segment
         return segment
 
-    def _repair(self, segment: _Segment | None, finding: Finding) -> str | None:
+    def _repair(self, segment: _Segment | None, finding: Finding) -> ShellCommand | None:
         """Return the command that mends a finding and costs nothing that is intact, None where there is none."""
         if _cause(finding) in (*_WITNESSED, *_FOREIGN):
             return None
@@ -211,7 +212,7 @@ class PartitionSteps:
             return command_line("reindex", named(path))
         return None
 
-    def _of_snapshot(self, finding: Finding) -> str | None:
+    def _of_snapshot(self, finding: Finding) -> ShellCommand | None:
         base = parse_name(os.path.basename(finding.file)).base_offset
         job = next((job for job in self._jobs.values() if job.base_offset == base), None)
         if job is None or self._only is not None or any(one.damage or one.is_patched for one in self._segments):
@@ -242,7 +243,7 @@ class PartitionSteps:
         )
         is_all = len(self._segments) == len(self._misplaced) and all(one.is_misplaced_only for one in self._segments)
         again = command_line("verify", named(self._path))
-        steps: list[tuple[str | None, str]] = [
+        steps: list[tuple[ShellCommand | None, str]] = [
             *urgent,
             (None, rename if is_all else f"{rename}; then {again} names the steps for what else is wrong"),
             self._salvaged("writes all that is intact, under the right names,"),
@@ -254,7 +255,7 @@ class PartitionSteps:
 
     def _steps(self) -> Iterator[Step]:
         """Yield what to do, in the order that works: what keeps most first, a cut last."""
-        steps: list[tuple[str | None, str]] = []
+        steps: list[tuple[ShellCommand | None, str]] = []
         cut = next((one for one in self._segments if one.damage), None)
         kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
         patched = [one.log for one in self._segments if one.is_patched]
@@ -292,7 +293,8 @@ class PartitionSteps:
             alternatives = [*(one for one in alternatives if one[0] is None), self._salvaged(why)]
         urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
         compare = [] if alternatives or not self._missing.offsets else [self._compare()]
-        covered = (Code.O07,) if alternatives or compare else ()  # what is missing at the end comes back with the rest
+        is_covered = bool(alternatives or compare)  # what is missing comes back with the rest
+        covered = (Code.O04, Code.O07, Code.A07) if is_covered else ()
         persons = [(None, why) for why in self._persons.sentences(urgent=False, without=covered)]
         before = len(urgent) + len(alternatives)
         first, count = before + len(persons), before + len(persons) + len(steps)
@@ -309,25 +311,27 @@ class PartitionSteps:
     def _are_missing(self) -> str:
         return f"{self._missing} {'is' if self._missing.offsets == 1 else 'are'} missing"
 
-    def _compare(self) -> tuple[str | None, str]:
+    def _compare(self) -> tuple[ShellCommand | None, str]:
         """The step about offsets that are missing where no other step brings them back."""
         command = command_line("verify", "--replicas", named(self._directory.path or "."), "OTHER")
         what = "it" if self._missing.offsets == 1 else "them"
         return command, f"{self._are_missing}: shows whether another replica has {what}, and how to restore {what}"
 
-    def _restored(self, why: str) -> tuple[str | None, str]:
+    def _restored(self, why: str) -> tuple[ShellCommand | None, str]:
         """The step that is better than all others."""
         how = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
         if self._directory.parsed is not None and self._directory.parsed.is_raft_log:
             how = f"stop the node, {FETCH_AGAIN}"
         return None, f"restore {self._path} {FROM_ANOTHER} ({why}): {how}"
 
-    def _salvaged(self, what: str) -> tuple[str | None, str]:
+    def _salvaged(self, what: str) -> tuple[ShellCommand | None, str]:
         but = _BUT_IN_DOUBT if self._has_transactions else ""
         whose = () if parse_partition(base_name(self._path)) else ("--name", "TOPIC-N")
         return command_line("salvage", named(self._path), "--to", "DIR", *whose), f"{what} to a new directory{but}"
 
-    def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
+    def _of_cut(
+        self, cut: _Segment, cause: Finding
+    ) -> tuple[list[tuple[ShellCommand | None, str]], tuple[ShellCommand, str]]:
         """Return what keeps more than a cut, and the cut."""
         first = cut.damage[0]
         better = [self._restored(_place(cause))]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.broker.clusters import TopicPolicies, policies_beside
+from kdump.format.read_limits import ReadLimits
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.broker.load.facts import Start
     from kdump.broker.load.log_manager import LoadSettings
+    from kdump.storage.partition_dir import PartitionDir
 
 
 class VerifyOptions(Value):
@@ -24,7 +27,9 @@ class VerifyOptions(Value):
         max_uncompressed_bytes: records of one batch over this are not read.
         starts: of a broker, that are predicted.
         settings: what the predictions hang on besides the files; given where there are `starts`.
+        of_hosts: a manifest names the paths with their hosts.
         foreign_logs: paths of logs that are another partition's: of no replica in a comparison.
+        policies: what is known of topics; None for what the metadata logs beside partitions say.
     """
 
     deep: bool = True
@@ -36,4 +41,15 @@ class VerifyOptions(Value):
     max_uncompressed_bytes: int = 256 * 1024 * 1024
     starts: tuple[Start, ...] = ()
     settings: LoadSettings | None = None
+    of_hosts: bool = False
     foreign_logs: frozenset[str] = frozenset()
+    policies: TopicPolicies | None = None
+
+    @property
+    def limits(self) -> ReadLimits:
+        """What is read at most."""
+        return ReadLimits(self.max_batch_bytes, self.max_uncompressed_bytes)
+
+    def policies_for(self, partition: PartitionDir) -> TopicPolicies:
+        """Return what is known of the topic of a partition."""
+        return self.policies or policies_beside(partition, self.limits)

@@ -7,8 +7,12 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import LostRange, PartitionLosses
+from kdump.broker.hole_proofs import is_under_work
+from kdump.broker.losses import LostRange, PartitionLosses, is_inner_hole
+from kdump.broker.missing_offsets import MissingOffsets
+from kdump.broker.missing_walk import surroundings
 from kdump.checks.causes import PartitionCauses
+from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
@@ -62,7 +66,8 @@ class PartitionCheck:
         self.checkpoint_findings: list[Finding] = []
         self._end = 0
         self._has_epochs = self._is_damaged = False
-        self._causes = PartitionCauses(directory)
+        self._in_hand: list[LostInLog] = []  # of the segment that is judged
+        self._causes = PartitionCauses(directory, self._has_trace)
         self._is_read = True  # up to the end of the last log so far
         self._ends: list[int] = []  # of the logs so far; of one that was not read, where the next one begins
         self._done: set[str] = set()
@@ -101,9 +106,11 @@ class PartitionCheck:
     def _lost_logs(self) -> dict[int, int]:
         return lost_of(self.directory).logs
 
-    @cached_property
-    def _losses(self) -> PartitionLosses:
-        return PartitionLosses(self.path, self.directory.name, min(self._start, self.lost_from))
+    def _judging(self, options: VerifyOptions) -> None:
+        """Get ready to judge holes."""
+        self._judge = MissingOffsets(surroundings(self.directory, options.policies_for(self.directory), self._bases))
+        start = min(self._start, self.lost_from, *(first for first, _ in self._below_logs()))
+        self._losses = PartitionLosses(self.path, self.directory.name, start, self._judge)
 
     def _job(self, base: int) -> SegmentJob:
         misplaced, following = self._misplaced.get(base), bisect_right(self._bases, base)
@@ -124,12 +131,17 @@ class PartitionCheck:
             known_ends=self._known_ends() if base == self._bases[-1] else (),
             misplaced=misplaced,
             around=self.directory.epochs_around(base),
+            is_under_work=is_under_work(self.directory.listing.names),
         )
 
     def _known_ends(self) -> tuple[tuple[int, str], ...]:
         """Offsets that the log has reached, by the names of snapshots and by checkpoints; and what shows it."""
         lost = {base: last for base, last in self._lost_logs.items() if base > self._bases[-1]}
         return tuple((offset, code.name) for offset, code in known_ends(self.directory, lost))
+
+    def _has_trace(self) -> bool:
+        in_hand = (one.traced_to or any(map(is_inner_hole, one.ranges)) for one in self._in_hand)
+        return self._judge.has_trace() or any(in_hand)
 
     @property
     def lost_from(self) -> int:
@@ -143,7 +155,7 @@ class PartitionCheck:
             results: gives those of the segment with a number among `jobs`; asked for in order.
             options: what was asked for.
 
-        Reports: A01-A06, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
+        Reports: A01-A07, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
         """
         yield from PartitionSteps(self.directory, self.jobs).through(self._for_node(self._judged(results, options)))
 
@@ -159,32 +171,34 @@ class PartitionCheck:
                 yield item
 
     def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
+        self._judging(options)
         replay = Replay(self.directory)
-        causes = self._causes
+        causes, holes = self._causes, HoleFindings(self._losses)
         self._end = self._bases[0] if self._bases else 0
         yield from self._lost_before()
         for number, job in enumerate(self.jobs):
-            held: list[LostInLog] = []
+            self._in_hand = held = []
             if job.misplaced is not None:
                 yield job.misplaced.finding
             for result in results(number):
                 if isinstance(result, LostInLog):
                     held.append(result)
                     if len(held) == _HELD:  # whatever the log turns out to be
-                        yield from self._lost_in(held)
+                        yield from holes.settle(self._lost_in(held))
                         held.clear()
                 elif isinstance(result, SegmentSummary):
                     told = list(causes.settle(job, result, self._after(job, result, replay, deep=options.deep)))
-                    yield from self._lost_in(held if not causes.is_foreign else self._lost_of_foreign(job, held))
+                    lost = list(self._lost_in(held if not causes.is_foreign else self._lost_of_foreign(job, held)))
                     self._losses.reached(self._end)
                     if self._goes_on_in_next(job, result) and not causes.is_foreign:
                         self._losses.have(result.end_offset)
-                    yield from told
+                    yield from holes.settle(lost, told)
                 else:
-                    yield from causes.take(result)
+                    for item in causes.take(result):
+                        yield from holes.take(item)
         for item in self._rest(replay, options):
             yield causes.late(item) if isinstance(item, Finding) else item
-        yield from self._losses.rest()
+        yield from holes.rest()
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost)
@@ -197,8 +211,7 @@ class PartitionCheck:
 
     def _lost_in(self, some: Iterable[LostInLog]) -> Iterator[Loss]:
         for one in some:
-            if one.is_short:
-                self._losses.compacted()
+            self._judge.trace(one.traced_to)
             yield from self._losses.take(one.file, self._with_lost_logs(one.ranges))
 
     def _lost_of_foreign(self, job: SegmentJob, held: Sequence[LostInLog]) -> Sequence[LostInLog]:
@@ -208,10 +221,13 @@ class PartitionCheck:
         if max(ends, default=0) <= job.base_offset:
             return held
         place = 0, _size(self.directory, log), job.base_offset, max(ends) - 1
-        return [LostInLog(log, (LostRange(*place, None, Certainty.LOST, (Code.F15.name,)),), False)]
+        return [LostInLog(log, (LostRange(*place, None, Certainty.LOST, (Code.F15.name,)),), 0)]
 
     def _lost_before(self) -> Iterator[Loss]:
         """What the logs before the first one had; where none is here, what all of them had."""
+        for begin, last in self._below_logs():
+            below = LostRange(0, 0, begin, last, None, None, ())
+            yield from self._losses.take(self.directory.path_of(self._bases[0], FileKind.LOG), [below])
         first = self._bases[0] if self._bases else _NEVER
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
@@ -219,6 +235,14 @@ class PartitionCheck:
             end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=known)
             lost = LostRange(0, 0, base, end - 1, None, Certainty.LOST, (Code.F08.name,))
             yield from self._losses.take(self.directory.path_of(base, FileKind.LOG), [lost])
+
+    def _below_logs(self) -> list[tuple[int, int]]:
+        """The offsets from the log start on, by its checkpoint, that lie below the first log: first and last one."""
+        key, log_dir = self.directory.key, self.directory.log_dir
+        if key is None or not self._bases or self.directory.is_leftover or log_dir.file(FileKind.LOG_START).findings:
+            return []
+        entry, first = log_dir.offset(FileKind.LOG_START, key), min(self._bases[0], *self._lost_logs, self._bases[0])
+        return [(entry, first - 1)] if entry is not None and entry < first else []
 
     def _with_lost_logs(self, ranges: Sequence[LostRange]) -> list[LostRange]:
         """Ranges of a log: in a hole behind it that compaction could have made, a log was that is lost."""

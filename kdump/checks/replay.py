@@ -60,7 +60,7 @@ class Replay:
             job: the segment.
             facts: what its log has shown.
 
-        Reports: A01-A06, S01, S03.
+        Reports: A01-A07, S01, S03.
         """
         entries: Sequence[ProducerStateEntry] | None = None
         path = job.files.get(FileKind.SNAPSHOT)
@@ -162,6 +162,7 @@ def _aborted(
             first_known=0,
             end=end,
             goes_on=lambda entry: goes_on(entry, end, job.next_base, producers.entries),
+            lost=facts.marker_holes,
             log_size=facts.sizes.get(FileKind.LOG),
             report=found.append,
         )

@@ -28,12 +28,13 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.item import Checked, Loss, PartitionChecked, Step
+from kdump.item import Certainty, Checked, Loss, PartitionChecked, Step
 from kdump.ranges import RangeSet
-from kdump.render.shell import command_line, named
+from kdump.render.terminal.numbers import counted
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
+from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from array import array
@@ -81,20 +82,50 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     engine = engine or LocalReplicas()
     known = _KnownLosses()
     yield from known.through(verify(paths, options, engine, are_replicas=True))
-    replicas: dict[tuple[str, int], list[PartitionCheck]] = {}
-    for check in partitions_of(paths):
-        if check.name is not None and not check.name.state and check.sizes:
-            replicas.setdefault((check.name.topic, check.name.partition), []).append(check)
-    if all(len(checks) < 2 for checks in replicas.values()):
-        sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
+    checks = [one for one in partitions_of(paths) if one.name is not None and not one.name.state and one.sizes]
+    replicas, apart = _by_cluster(checks)
+    if all(len(some) < 2 for some in replicas.values()):
+        of_one = " with one cluster.id" if apart else ""
+        sentence = f"--replicas: no partition lies under two of these paths{of_one}: nothing was compared"
         yield OpenFailure(paths[0], "other", sentence)
+    elif apart:
+        lie = "lies" if apart == 1 else "lie"
+        what = f"--replicas: {counted(apart, 'partition')} {lie} in several clusters: compared are those of one cluster"
+        yield OpenFailure(paths[0], "skipped", what)
     options = options.replace(foreign_logs=frozenset(known.foreign_logs))
-    for item in engine.replicas([checks for _, checks in sorted(replicas.items())], options):
+    for item in engine.replicas([some for _, some in sorted(replicas.items())], options):
         known.see_difference(item)
         yield item
-    groups = [[check.path for check in checks] for checks in replicas.values()]
+    groups = [[check.path for check in some] for some in replicas.values()]
     yield from known.steps(groups)
     yield from known.with_others(groups)
+
+
+def _by_cluster(checks: Sequence[PartitionCheck]) -> tuple[dict[tuple[str, int, str], list[PartitionCheck]], int]:
+    """Return the replicas that are compared with each other: those of one partition whose cluster.id does not differ.
+
+    Where there are several clusters, one that does not say its own is compared with others that do not.
+
+    Args:
+        checks: of all partitions.
+
+    Returns:
+        replicas by topic, partition and cluster; and of how many partitions some are left apart.
+    """
+    found: dict[tuple[str, int], list[PartitionCheck]] = {}
+    for check in checks:
+        if check.name is not None:
+            found.setdefault((check.name.topic, check.name.partition), []).append(check)
+    replicas: dict[tuple[str, int, str], list[PartitionCheck]] = {}
+    apart = 0
+    for key, some in found.items():
+        clusters = {one.directory.log_dir.cluster_id or "" for one in some}
+        are_several = len(clusters - {""}) > 1
+        apart += are_several
+        for one in some:
+            cluster = one.directory.log_dir.cluster_id or "" if are_several else ""
+            replicas.setdefault((*key, cluster), []).append(one)
+    return replicas, apart
 
 
 class _Replicated:
@@ -151,7 +182,7 @@ class _KnownLosses:
                 continue
             if isinstance(item, Loss):
                 self._replicas[item.path].missing.add(item.offset, item.last_offset)
-                if item.certainty.is_loss:
+                if item.counts or item.certainty is Certainty.UNEXPLAINED:
                     self._losses.setdefault(item.path, []).append(item)
                     continue
             elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from kdump.checks.directories import DirectoryCheck, duplicates
+from kdump.checks.directories import DirectoryCheck, not_together
 from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.segment import check_segment
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.checks.partition import PartitionCheck
     from kdump.checks.segment import Result
     from kdump.item import Item
+    from kdump.storage.log_dir import LogDir
 
 
 class LocalVerify:
@@ -96,7 +97,8 @@ def _judged(
             directories.append(directory)
         else:
             yield no_kafka_files(path), False
-    for item in duplicates(directories, are_replicas=are_replicas):
+    _introduce([one.log_dir for one in directories])
+    for item in not_together(directories, are_replicas=are_replicas, of_hosts=options.of_hosts):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
@@ -113,12 +115,18 @@ def _judged(
                     yield item, False
 
 
+def _introduce(log_dirs: Sequence[LogDir]) -> None:
+    """Let log directories that were named together know each other."""
+    for one in log_dirs:
+        one.siblings = [other for other in log_dirs if other is not one]
+
+
 def _noting(items: Iterator[Item], told: dict[str, str], lost: dict[str, int]) -> Iterator[Item]:
     """Yield items, and keep the code of the first error of each file, and the last offset that each partition lost."""
     for item in items:
         if isinstance(item, Finding) and item.severity is Severity.ERROR:
             told.setdefault(item.file, item.code.name)
-        elif isinstance(item, Loss) and item.certainty.is_loss:
+        elif isinstance(item, Loss) and item.counts:
             lost[item.path] = max(lost.get(item.path, -1), item.last_offset)
         yield item
 

@@ -21,14 +21,14 @@ from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_s
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Step, Unchecked
-from kdump.render.shell import command_line, named
 from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.log_dir import log_dir_around
 from kdump.storage.names import parse_partition
+from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import above, base_name, real
 from kdump.value import Value
+from kdump.words.command import ShellCommand, command_line, named
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -115,11 +115,12 @@ def scrub(paths: Sequence[str], options: ScrubOptions, engine: LocalScrub | None
 
     Raises:
         LedgerError: the ledger is in use, or cannot be used.
+        RefusedError: it lies in what is read, or where a broker looks, or somebody else may have written it.
     """
     began = time.monotonic()
     places = [_Place(path, is_directory=is_directory) for path, is_directory in expanded(paths)]
     wanted = [_accepted(path) for path in options.accept]
-    demand_outside(options.ledger, [one for place in places for one in place.directories])
+    refuse_inside_sources(options.ledger, [*paths, *options.accept], "--scrub")
     engine = engine or LocalScrub()
     ledger = engine.ledger(options.ledger)
     try:
@@ -143,24 +144,6 @@ def scrub(paths: Sequence[str], options: ScrubOptions, engine: LocalScrub | None
         ledger.close()
 
 
-def demand_outside(ledger: str, directories: Sequence[str]) -> None:
-    """Refuse a ledger where a broker looks.
-
-    Args:
-        ledger: its path.
-        directories: that are read.
-
-    Raises:
-        LedgerError: it lies in one of them, or in a log directory.
-    """
-    where = real(ledger)
-    inside = next((one for one in directories if f"{where}/".startswith(os.path.join(real(one), ""))), None)
-    found = inside or log_dir_around(where)
-    if found is not None:
-        why = f"lies in {found}, where a broker would trip over it; name a place outside of all log directories"
-        raise LedgerError(f"{ledger}: {why}", is_refused=True)
-
-
 class _Place:
     """What a path of the user stands for.
 
@@ -169,7 +152,6 @@ class _Place:
         is_directory: it is one.
 
     Attributes:
-        directories: that no ledger may lie in.
         partitions: directories that are looked at.
         active: segments that a broker still writes to, once all was entered.
     """
@@ -178,7 +160,6 @@ class _Place:
         self._path = path
         self._directory = directory = InputDirectory(path) if is_directory else None
         self.partitions = [] if directory is None else [one.path for one in directory.partitions]
-        self.directories = (path,) if is_directory else ()
         self.active = 0
 
     def enter(self, ledger: Ledger) -> Iterator[OpenFailure | Unchecked]:
@@ -369,7 +350,7 @@ class _Run:
     def _steps(self) -> Iterator[Item]:
         """What to do: with what changed a person, with the rest the commands that verify names."""
         why = "says what readers lose by this, what else is wrong there, and how to mend it"
-        told: list[tuple[str | None, str]] = [(None, one) for one in self._persons.sentences()]
+        told: list[tuple[ShellCommand | None, str]] = [(None, one) for one in self._persons.sentences()]
         told += [(command_line("verify", named(one)), why) for one in list(self._damaged)[:_MOST_STEPS]]
         for n, (command, why) in enumerate(told, 1):
             yield Step(n, command, why)

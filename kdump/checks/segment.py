@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
-from kdump.broker.losses import LossFold, below, last_offset
+from kdump.broker.hole_proofs import HoleInLog, HoleProofs
+from kdump.broker.losses import LossFold, below, last_offset, with_proof
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary
@@ -34,6 +35,7 @@ from kdump.storage.tolerant import TolerantSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.broker.losses import LostRange
     from kdump.checks.indexes import IndexFold
     from kdump.checks.options import VerifyOptions
     from kdump.format.batch.offset_order import OffsetFold
@@ -51,6 +53,7 @@ _LOOKS_DAMAGED = (
     *(Code.B01, Code.B02, Code.B04),
 )
 _SHIFTS = (Code.O03, Code.L05, Code.L06, Code.L07, Code.L08, Code.B04)
+_MOST_LOST = 1 << 17  # ranges of a log that wait for what its index says of what lies behind them
 _MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
@@ -139,6 +142,12 @@ class _SegmentCheck:
         self._end_is_unknown = self._is_growing  # what was appended meanwhile is in its indexes only
         self._trusted_at = -1  # position of the last batch with a right CRC
         self._is_short = False
+        self._traced_to = 0  # the offset after the last batch that shows a cleaner at work
+        self._lost: list[LostRange] = []  # of which the indexes may prove something
+        self._proofs = HoleProofs(
+            self._segment, is_last=job.is_last, next_base=job.next_base, max_batch_bytes=options.max_batch_bytes
+        )
+        self._marker_holes: tuple[tuple[int, int], ...] = ()
         self._losses: LossFold | None = None
         self._before: int | None = None  # last offset before the window in hand
         self._last_offset: int | None = None  # of the last batch, by its header
@@ -180,6 +189,7 @@ class _SegmentCheck:
             *self._times,
             self._evidence(),
             self._dense_from,
+            self._marker_holes,
         )
 
     def _evidence(self) -> Evidence | None:
@@ -199,10 +209,25 @@ class _SegmentCheck:
     def losses(self, *, is_end: bool) -> Iterator[LostInLog]:
         """Yield what readers do not get, as far as it is known; at the end all of it."""
         fold = self._losses
-        if fold is not None and (is_end or fold.is_full):
-            ranges = below(fold.ranges(), self._job.next_base)
-            if ranges or self._is_short:
-                yield LostInLog(self._path, ranges, self._is_short)
+        if fold is None or not (is_end or fold.is_full):
+            return
+        ranges = [*self._lost, *below(fold.ranges(), self._job.next_base)]
+        self._lost.clear()
+        gaps = [HoleInLog(one.first, one.last, one.position) for one in ranges if one.certainty is None]
+        if gaps and not self._job.is_under_work:
+            if not is_end and len(ranges) < _MOST_LOST and self._proofs.may_show(gaps):
+                self._lost = ranges  # what lies behind a hole counts too: it is judged at the end
+                return
+            if is_end:
+                shown = self._proofs.of(gaps)
+                ranges = [with_proof(one, shown) for one in ranges]
+        if is_end and not self._job.is_under_work:
+            gone = [one for one in ranges if not one.length and not (one.certainty and self._job.is_last)]
+            holes = [HoleInLog(one.first, one.last, one.position) for one in gone]
+            with suppress(OSError):  # the check of that index says so
+                self._marker_holes = tuple((gap.first, gap.last) for gap in self._proofs.with_markers(holes))
+        if ranges or self._traced_to:
+            yield LostInLog(self._path, tuple(ranges), self._traced_to)
 
     # --- files ----------------------------------------------------------------------------------------------
     def _open(self, kind: FileKind) -> CachedFile | None:
@@ -322,7 +347,8 @@ class _SegmentCheck:
         if not self._end_is_unknown:
             with suppress(OSError):  # they have vanished meanwhile
                 largest = max(self._claimed_time, -1 if self._times[1] is None else self._times[1])
-                known += self._segment.known_ends(self._trusted_at, free - 1, largest)
+                ends = self._segment.known_ends(self._trusted_at, free - 1, largest)
+                known += ends if job.is_last or not job.is_under_work else ()
         most = _NEVER - 1 if job.next_base is None else job.next_base
         beyond = [] if self._end_is_unknown else [one for one in known if free < one[0] <= most]
         end = job.next_base if not job.is_last else max([offset for offset, _ in beyond], default=None)
@@ -353,6 +379,9 @@ class _SegmentCheck:
         if not self._is_short and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
             self._is_short = _scan.lacks_records(rows, count)
             self._has_holes |= self._is_short
+        traced = _scan.last_trace(rows, count)
+        if traced >= 0:
+            self._traced_to = max(self._traced_to, window.cell(traced, layout.LAST_OFFSET) + 1)
         self._times = times_of(window, *self._times)
         if not window.all_trusted:
             self._claimed_time = max(self._claimed_time, *window.column(layout.MAX_TIMESTAMP))

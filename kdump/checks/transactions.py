@@ -37,6 +37,7 @@ def check_aborted(
     first_known: int,
     end: int,
     goes_on: Callable[[AbortedTxn], bool] = lambda _: False,
+    lost: Sequence[tuple[int, int]] = (),
     log_size: int | None = None,
     report: Report,
 ) -> None:
@@ -52,17 +53,20 @@ def check_aborted(
             that began below it nothing is known.
         end: the offset after the segment.
         goes_on: tells of an entry that ends behind the log whether its marker may have been cut off.
+        lost: first and last offset of each hole in which an end marker was by this index.
         log_size: of its log, bytes; None where that is not there.
         report: takes each finding.
 
-    Reports: A01-A06, F03, L12.
+    Reports: A01-A07, F03, L12.
     """
     index = TransactionIndex(source, base_offset)
     left_over = source.size % _ENTRY_SIZE
     if left_over:
         at = source.size - left_over
         report(Finding(Code.A01, source.name, at, left_over, found=source.size))
-    check = _AbortedCheck(source.name, base_offset, expected if complete else None, first_known, end, goes_on, report)
+    check = _AbortedCheck(
+        source.name, base_offset, expected if complete else None, first_known, end, goes_on, lost, report
+    )
     most = most_bytes(log_size, _ENTRY_SIZE, _MARKER_BATCH)
     judged = index.entries
     if source.size > most:  # what lies beyond cannot be entries of this log
@@ -93,9 +97,11 @@ class _AbortedCheck:
         first_known: int,
         end: int,
         goes_on: Callable[[AbortedTxn], bool],
+        lost: Sequence[tuple[int, int]],
         report: Report,
     ) -> None:
         self._goes_on = goes_on
+        self._lost = lost
         self._path = path
         self._expected = expected
         self._first_known = first_known
@@ -109,6 +115,12 @@ class _AbortedCheck:
 
     def entry(self, entry: AbortedTxn, version: int) -> None:
         """Take the next entry."""
+        if not version and any(first <= entry.last_offset <= last for first, last in self._lost):
+            values = {"producer": entry.producer_id, "last": entry.last_offset}
+            self._blame(Code.A07, entry, values=values)
+            self._number += 1
+            self._last = max(self._last, entry.last_offset)
+            return
         expected = self._counterpart(entry)
         if version:
             self._blame(Code.A02, entry, field="version", found=version, expected=0)

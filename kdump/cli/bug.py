@@ -40,16 +40,17 @@ def _missing_package(error: BaseException) -> str | None:
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     name = error.name.partition(".")[0]
-    return None if name == "kdump" or name in sys.stdlib_module_names else _OTHER_NAMES.get(name, name)
+    return None if name == "kdump" or name in sys.stdlib_module_names else name
 
 
 def _to_install(package: str) -> str:
-    from kdump.render.shell import shell_word
+    from kdump.words.install import to_install
 
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     is_clone = os.path.exists(os.path.join(source, "pyproject.toml"))
-    what, python = shell_word(source if is_clone else package), shell_word(sys.executable or "python3")
-    return f"kdump: the Python package {package} is not installed; to install it: {python} -m pip install {what}"
+    command = to_install(package, python=sys.executable or "python3", source=source if is_clone else None)
+    how = "" if command is None else f"; to install it: {command}"
+    return f"kdump: the Python package {_OTHER_NAMES.get(package, package)} is not installed{how}"
 
 
 def bug_lines(error: BaseException) -> list[str]:

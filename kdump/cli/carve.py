@@ -64,7 +64,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     from kdump.render.json.carve import run_json
     from kdump.rescue.carve import CarveOptions, carve
-    from kdump.rescue.carve_output import CarveRefusedError
+    from kdump.storage.refusal import RefusedError
 
     tally = Tally()
     outcome = RunStatus(given["fail_on"], compat=False)
@@ -91,7 +91,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
             bar.hide()
         sink.end(outcome.exit)
         _told(sys.stdout.flush)()
-    except CarveRefusedError as error:
+    except RefusedError as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)
     except _UntoldError as error:

@@ -13,6 +13,7 @@ from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
 from kdump.state.cluster import ClusterOptions, cluster
 from kdump.state.empty_answer import Question
+from kdump.storage.names import METADATA_TOPIC
 
 _OFFSET = click.IntRange(min=0, max=2**63 - 1)
 
@@ -80,5 +81,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         given["topics"],
         when=f" at offset {at}" if at is not None else time_words(*(diff or (options.at,))),
         is_diff=diff is not None,
+        topic=METADATA_TOPIC,
+        may_be_empty=diff is not None or bool(given["checks"]),
     )
     run(cluster([os.fspath(path) for path in given["paths"]], options), given, bar, question)

@@ -211,6 +211,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
     _check_follow(given, paths)
     fate = _fate(given)
+    asks = selection is not None
     selection = selection or (None if fate is None else everything())
     redactor = redactor_of(given, paths)
     shown = record_format(given, terminal=sys.stdout.isatty())
@@ -234,10 +235,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if (selection is not None or options.deep) and not (compat or given["quiet"]):
+    if (selection is not None or options.deep) and not compat:
         from kdump.dump.searched import Searched
 
-        seen.searched = Searched(selection, "" if redactor is not None else records_asked_for(given))
+        asked = "" if redactor is not None else records_asked_for(given)
+        seen.searched = Searched(selection, asked)
+        seen.is_quiet = given["quiet"]
+        seen.must_find = asks and not given["follow"]
     if fate is None and not (compat or arguments or given["follow"]):
         bar = None if sys.stdout.isatty() else bar_of("dump", quiet=given["quiet"])
         ranges = _ranges(paths, options, selection) if given["jobs"] != 1 or bar is not None else None
@@ -323,6 +327,12 @@ class _Seen:
     def __init__(self, status: RunStatus) -> None:
         self.status = status
         self.searched: Searched | None = None
+        self.is_quiet = self.must_find = False
+
+    def conclude(self) -> None:
+        """Take into account that nothing was found of what was asked for."""
+        if self.must_find and self.searched is not None and self.searched.found_nothing:
+            self.status.nothing()
 
     def see(self, item: Item) -> None:
         """Take one item into account."""
@@ -337,7 +347,7 @@ class _Seen:
 
     def say_what_was_searched(self) -> None:
         """Say what was not found, and what could not be searched or read."""
-        if self.searched is not None:
+        if self.searched is not None and not self.is_quiet:
             for line in self.searched.lines():
                 say(f"kdump: {line}")
 
@@ -378,6 +388,7 @@ def _run_in_turn(
             bar.hide()
         seen.join(last[2])
         sink.resume(last[1])
+        seen.conclude()
         sink.end(dead=False)
         seen.say_what_was_searched()
         sys.stdout.flush()
@@ -464,6 +475,7 @@ def _run(
             for finding in decodes.findings(item):
                 seen.see(finding)
                 sink(finding)
+    seen.conclude()
     sink.end(dead=seen.status.dead)
     sys.stdout.flush()
 

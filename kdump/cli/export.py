@@ -20,11 +20,12 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of
-from kdump.exit_status import RunStatus
+from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
+from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +34,20 @@ if TYPE_CHECKING:
 
     from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins
+
+_TABLES = [
+    "records",
+    "batches",
+    "findings",
+    "segments",
+    "losses",
+    "usage",
+    "groups",
+    "commits",
+    "transactions",
+    "open",
+    "unread",
+]
 
 
 @click.command(
@@ -48,13 +63,12 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--table",
-    type=click.Choice(
-        ["records", "batches", "findings", "segments", "losses", "usage", "groups", "commits", "transactions", "open"]
-    ),
+    type=click.Choice(_TABLES),
     default="records",
     show_default=True,
     metavar="TABLE",
-    help="What has a row: records, batches, findings, segments, losses, usage, groups, commits, transactions or open.",
+    help="What has a row: records, batches, findings, segments, losses, usage, groups, commits, transactions, open"
+    " or unread.",
 )
 @click.option("--to", "--out", "directory", required=True, metavar="DIR", help="Where the files go.")
 @click.option(
@@ -88,7 +102,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
-    something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 2 wrong use.
+    something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 12 refused, 2 wrong use.
     """
     named = [os.fspath(path) for path in given["paths"]]
     roots = roots_of(named)
@@ -97,11 +111,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     roots = read_roots(named) if roots is None else roots
     paths = [root.path for root in roots]
-    demand_outside(given["directory"], paths, "--to")
-    export = _Export(given, paths, Origins(roots))
-    spark = session(given, paths)
     try:
+        demand_outside(given["directory"], paths, "--to")
+        export = _Export(given, paths, Origins(roots))
+        spark = session(given, paths)
         export.run(spark)
+    except RefusedError as error:
+        say(f"kdump: {error}")
+        sys.exit(Exit.REFUSED)
     except OSError as error:
         if error.filename is None:
             fail_to_write(error)
@@ -153,7 +170,7 @@ class _Export:
 
     def run(self, spark: SparkSession | None) -> None:
         """Do it, say what became of it, and end."""
-        from kdump.export.job import NotThisExportError
+        from kdump.export.state import NotThisExportError
         from kdump.export.tables import SPLIT_TABLES
         from kdump.spark.errors import SparkFailedError
 
@@ -163,6 +180,7 @@ class _Export:
             else:
                 self._verdicts(spark)
         except NotThisExportError as error:
+            self._hide()
             refuse(str(error))
         except SparkFailedError as error:
             self._hide()
@@ -183,7 +201,7 @@ class _Export:
             os.rmdir(self._target.directory)  # noqa: PTH106
 
     def _split_table(self, spark: SparkSession | None) -> None:
-        from kdump.export.job import LocalExport, begin, begun, done, plan_of
+        from kdump.export.job import LocalExport, begin, begun, done, newer_than, plan_of
         from kdump.export.read import ReadOptions
         from kdump.export.split import SPLIT_SIZE, WantedLogs, logs_of
 
@@ -196,11 +214,13 @@ class _Export:
             given["max_batch_bytes"],
             given["max_uncompressed_bytes"],
         )
-        plan = begun(target, self._asked, logs_of(self._paths, self._origins, WantedLogs()))
+        logs = list(logs_of(self._paths, self._origins, WantedLogs()))
+        plan = begun(target, self._asked, logs, self._paths)
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
-            logs = logs_of(self._paths, self._origins, WantedLogs())
             plan = plan_of(logs, SPLIT_SIZE[target.table], target.redactor)
             begin(target, self._asked, plan)
+        else:
+            self._tell_newer(*newer_than(plan, logs))
         for problem in plan.problems:
             self._problem(problem)
         written = done(target)
@@ -222,16 +242,30 @@ class _Export:
             for line in one.problems:
                 self._problem(OpenFailure(one.path, "read", line))
 
+    def _tell_newer(self, new: list[str], longer: list[str]) -> None:
+        """An export goes on by its plan: say what there is by now that the plan does not have."""
+        if not (new or longer):
+            return
+        count, directory = len(new) + len(longer), self._target.directory
+        are = "log is" if count == 1 else "logs are"
+        said = f"{count} {are} newer than the plan in {directory} ({len(new)} new, {len(longer)} longer)"
+        first = (new or longer)[0]
+        why = f"{said}, the first {first}: what is new there is not exported; export to another directory"
+        self._problem(OpenFailure(first, "newer", why))
+
     def _verdicts(self, spark: SparkSession | None) -> None:
         from kdump.checks.options import VerifyOptions
         from kdump.checks.run import LocalVerify, verify
-        from kdump.export.tables import STATE_TABLES
+        from kdump.export.tables import STATE_TABLES, UNREAD_TABLE
 
         if self._target.table in STATE_TABLES:
             self._state(spark)
             return
         if self._target.table == "usage":
             self._usage(spark)
+            return
+        if self._target.table == UNREAD_TABLE:
+            self._unread(spark)
             return
         engine: LocalVerify | None = None
         if spark is not None:
@@ -243,6 +277,7 @@ class _Export:
             progress=self._bar is not None,
             max_batch_bytes=self._given["max_batch_bytes"],
             max_uncompressed_bytes=self._given["max_uncompressed_bytes"],
+            of_hosts=self._origins.names_hosts,
         )
         self._through(verify(self._paths, options, engine))
 
@@ -266,16 +301,27 @@ class _Export:
         else:
             self._through(transactions(list(self._paths), TransactionOptions(None, False, limits, self._given["jobs"])))
 
+    def _unread(self, spark: SparkSession | None) -> None:
+        """What cannot be opened."""
+        if spark is not None:
+            from kdump.spark.jobs import unread
+
+            self._through(unread(spark, self._paths, self._origins))
+            return
+        from kdump.export.verdicts import unread_rows
+
+        self._through(unread_rows(self._paths, self._origins))
+
     def _usage(self, spark: SparkSession | None) -> None:
         """What uses the space, by partition."""
+        from kdump.broker.clusters import cluster_settings
         from kdump.format.read_limits import ReadLimits
-        from kdump.state.cluster_config import cluster_settings
         from kdump.usage.options import by_partition
         from kdump.usage.run import placed_usage
 
         limits = self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"]
-        cluster = cluster_settings(self._paths, ReadLimits(*limits))
-        options = by_partition(*limits, cluster).replace(jobs=self._given["jobs"], progress=self._bar is not None)
+        clusters = cluster_settings(self._paths, ReadLimits(*limits))
+        options = by_partition(*limits, clusters).replace(jobs=self._given["jobs"], progress=self._bar is not None)
         if spark is not None:
             from kdump.spark.jobs import placed
 
@@ -286,13 +332,14 @@ class _Export:
     def _through(self, items: Iterator[Any]) -> None:
         """Write the rows of items, and see how they went."""
         from kdump.export.verdict_files import VerdictFiles
+        from kdump.export.verdicts import UnreadFound
 
         files = VerdictFiles(self._target, self._origins, self._asked)
         for item in files.through(items):
             if isinstance(item, Progress):
                 self._show(item)
-            elif isinstance(item, OpenFailure):
-                self._problem(item)
+            elif isinstance(item, OpenFailure | UnreadFound):
+                self._problem(item if isinstance(item, OpenFailure) else item.failure)
             else:
                 self._outcome.see(item)
         self._rows, self._files = files.rows, files.files

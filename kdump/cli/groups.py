@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from kdump.broker.clusters import partition_count
 from kdump.cli.options import complete
 from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when, write
 from kdump.render.commentary import say
-from kdump.state.cluster_config import partition_count
 from kdump.state.empty_answer import Question
 from kdump.state.groups import GroupOptions, groups
 from kdump.storage.names import OFFSETS_TOPIC
@@ -48,8 +48,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Say what groups had committed, now or at a time.
 
     PATH is a log.dir, or a partition directory of __consumer_offsets or __share_group_state; of several copies of a
-    partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 done, 3 damage was found,
-    5 something could not be read, 6 both, 10 no such file, 12 a group cannot be in the file of a reset, 2 wrong use.
+    partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 found, 10 nothing found, or
+    no such file, 3 found, and there is damage, 5 something could not be read, or the partition that must have it is not
+    here, 6 nothing found, and there is damage, 12 a group cannot be in the file of a reset, 2 wrong use.
     """
     if given["reset_csv"] and (given["diff"] or given["layout"] == "json"):
         raise click.UsageError("--reset-csv has a layout of its own: it goes with neither --diff nor --format json.")
@@ -85,6 +86,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         time_words(*(diff or (options.at,))),
         at=None if diff else options.at,
         is_diff=diff is not None,
+        topic=OFFSETS_TOPIC,
+        of_commits=given["reset_csv"],
     )
     paths = [os.fspath(path) for path in given["paths"]]
     count = partial(partition_count, OFFSETS_TOPIC, paths, options.limits)

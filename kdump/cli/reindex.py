@@ -121,14 +121,14 @@ def _partition(
     asked = given["up_to_damage"], given["force"], given["snapshot"], given["bases"]
     plan = plan_reindex(directory, reasons, ReindexOptions(interval, *asked), examined.end_offset)
     if given["output"] is not None:
-        _write_aside(plan, given["output"])
+        _write_aside(plan, given["output"], given["paths"])
     repair.carry_out(plan, arguments, examined, [directory])
 
 
-def _write_aside(plan: Plan, output: str) -> None:
+def _write_aside(plan: Plan, output: str, paths: Sequence[str]) -> None:
     from kdump.repair.reindex import write_aside
 
-    write_aside(plan, output)
+    write_aside(plan, output, paths)
 
 
 def _interval(directory: str, chosen: LoadSettings) -> int | None:

@@ -19,13 +19,13 @@ from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
 from kdump.render.json.lines import finding_json, summary_json
-from kdump.render.shell import command_line, named
 from kdump.render.tally import Tally
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
+from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -182,6 +182,7 @@ class Repair:
         from kdump.repair.apply import Means, apply, argv_of
 
         with self.guarded(plan.partition):
+            self._demand_outside()
             with gracefully():
                 done = apply(plan, self._given["quarantine"], argv_of(), Means(finished=self.finish))
             self._note("done", plan.partition)
@@ -196,6 +197,7 @@ class Repair:
         from kdump.repair.guard import check_circumstances, check_files
 
         try:
+            self._demand_outside()
             check_circumstances(plan, self._given["quarantine"])
         except RefusedError as error:
             self._obstacles[error.sentence] = None
@@ -204,6 +206,14 @@ class Repair:
         except RefusedError as error:
             return plan.replace(refused=(*plan.refused, error.sentence), alone=())
         return plan
+
+    def _demand_outside(self) -> None:
+        """Refuse a quarantine in what the user named, which may be a log directory without the files of one."""
+        from kdump.storage.outputs import refuse_inside_sources
+
+        if self._given["quarantine"]:
+            paths = self._given.get("paths") or (self._given["path"],)
+            refuse_inside_sources(self._given["quarantine"], paths, "--quarantine")
 
     def _is_other(self, plan: Plan) -> bool:
         """Whether plans were named, and not this one; say so."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from kdump.broker.retention_results import Retained
 from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
     fail_on_option,
@@ -23,6 +24,7 @@ from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
+from kdump.render.escape import escape
 from kdump.retention.run import RetentionOptions, retention
 
 if TYPE_CHECKING:
@@ -80,9 +82,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Say what a broker will delete, roll and compact, when, and why.
 
     PATH is a partition directory or a log.dir. Nothing is ever created, changed or locked. The settings of a topic are
-    not in its files: give them with --config or --set, or name __cluster_metadata-0 too; else Kafka's defaults are
-    taken, and said. Exit status: 0 done, 3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2
-    wrong use.
+    not in its files: they are read from the __cluster_metadata-0 of its log.dir; else give them with --config or --set,
+    or name that directory too. Without any of these nobody knows what goes. Exit status: 0 done, 3 damage was found, 5
+    something could not be read or is not known, 6 both, 10 no such file, 2 wrong use.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = bar_of("retention")
@@ -100,8 +102,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         given["jobs"],
     )
     if given["layout"] == "text":
-        say_defaults(options.config, "retention")
+        say_defaults(options.config, "retention", always=True)
     sink = _sink(given)
+    unknown: list[str] = []
     try:
         for item in retention([os.fspath(path) for path in given["paths"]], options):
             if isinstance(item, Progress):
@@ -111,10 +114,16 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
             if bar is not None:
                 bar.hide()
             outcome.see(item)
+            if isinstance(item, Retained) and item.deletion is None:
+                outcome.unreadable()  # what was asked for is not known
+                unknown.append(item.partition)
             sink(item)
         if bar is not None:
             bar.hide()
         sink.end()
+        if unknown and not options.config.is_silent and given["layout"] == "text":
+            first, more = escape(unknown[0]), f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            say(f"kdump: retention: cleanup.policy of {first}{more} is not known: give it by --config or --set")
         sys.stdout.flush()
     except OSError as error:  # what is read has its own problems: this is where the text goes
         fail_to_write(error)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.broker import topic_policies
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -85,6 +86,14 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @click.option(
     "--doubtful", type=click.Path(), metavar="FILE", help="A new file for records that no CRC vouches for, as JSON."
 )
+@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One setting of the topics; wins over --config. cleanup.policy=delete: no compaction explains a hole.",
+)
 @format_option
 @jobs_option
 @raw_option
@@ -112,6 +121,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         bar is not None,
         _doubtful(given),
         given["jobs"],
+        topic_policies(given, given["sources"]),
     )
     sink, special, whole = _sink(given), Exit.OK, list[str]()
     try:
@@ -186,4 +196,9 @@ def _sink(given: dict[str, Any]) -> SalvageJson | SalvageText:
         return SalvageJson(sys.stdout.write, say, lines_of)
     raw = given["raw"] or not sys.stdout.isatty()
     fit = fitter_of_stdout()
-    return SalvageText(lambda text: sys.stdout.write(fit(text)), say, losses_of, raw=raw)
+    return SalvageText(lambda text: _write(fit(text)), say, losses_of, raw=raw)
+
+
+def _write(text: str) -> None:
+    """Write what may have bytes of names that are not UTF-8."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))

@@ -24,9 +24,10 @@ from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
-from kdump.render.shell import with_paths
 from kdump.render.times import iso
-from kdump.state.empty_answer import EmptyAnswer, Question
+from kdump.state.empty_answer import ROWS, EmptyAnswer, Question
+from kdump.storage.names import METADATA_TOPIC
+from kdump.words.command import ShellCommand, with_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,7 +108,7 @@ def time_words(first: int | None, *last: int | None) -> str:
     return "" if first is None else f" at {words[0]}"
 
 
-def to_list(verb: str, given: dict[str, Any]) -> str:
+def to_list(verb: str, given: dict[str, Any]) -> ShellCommand:
     """Return the command that lists all that is there at the end."""
     return with_paths(verb, [os.fspath(path) for path in given["paths"]])
 
@@ -132,10 +133,10 @@ def run(
     """
     outcome = RunStatus(given["fail_on"], compat=False)
     redactor = redactor_of(given, [os.fspath(path) for path in (*given["paths"], *given.get("checks", ()))])
-    sink = sink or _sink(given)
+    sink, shown = sink or _sink(given), question
     if redactor is not None:
         sink = redactor.before(sink)
-        question = question.without_names()
+        shown = question.without_names()
     empty = EmptyAnswer(partitions)
     try:
         for item in items:
@@ -146,17 +147,34 @@ def run(
             if bar is not None:
                 bar.hide()
             outcome.see(item)
+            if question.is_alarm and isinstance(item, ROWS):
+                outcome.damaged()
             empty.see(item)
             sink(item)
         if bar is not None:
             bar.hide()
+        is_away = _conclude(outcome, empty, question)
         sink.end(outcome.exit)
         sys.stdout.flush()
-        for line in empty.lines(question):
+        for line in empty.lines(shown):
             say(f"kdump: {line}")
+        if is_away and redactor is not None:
+            say(f"kdump: not here is the partition of {question.topic} that must have the answer")
     except OSError as error:  # what is read has its own problems: this is where the text goes
         fail_to_write(error)
     sys.exit(Exit.REFUSED if getattr(sink, "refused", False) else outcome.exit)
+
+
+def _conclude(outcome: RunStatus, empty: EmptyAnswer, question: Question) -> bool:
+    """Take the answer into account; return whether the partition that must have it is not among the inputs."""
+    found = empty.is_answered(question)
+    is_away = not found and not empty.has_place(question)
+    if question.topic != METADATA_TOPIC:
+        outcome.answered(found=found, has_place=not is_away)
+        return is_away
+    if not found and not is_away:
+        outcome.nothing()
+    return False
 
 
 def write(text: str) -> None:

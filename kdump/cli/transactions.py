@@ -12,6 +12,8 @@ from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
 from kdump.state.empty_answer import Question
 from kdump.state.transactions import TransactionOptions, transactions
+from kdump.storage.names import TRANSACTIONS_TOPIC, parse_partition
+from kdump.storage.paths import base_name
 
 
 @click.command(
@@ -31,11 +33,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Say what state transactions are in, which are open, what they block, and which hang.
 
     PATH is a log.dir or a partition directory; without __transaction_state among them nobody can tell what hangs. Of
-    several copies of a partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 done (a
-    transaction that hangs is a warning), 3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2
+    several copies of a partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 found
+    (with --hanging: none hangs), 3 found, and there is damage (with --hanging: one hangs), 10 nothing found, or no such
+    file, 6 nothing found, and there is damage, 5 something could not be read, or __transaction_state is not here, 2
     wrong use.
     """
     bar = bar_of("transactions")
+    paths = [os.fspath(path) for path in given["paths"]]
     options = TransactionOptions(
         when("--at", given["at"]), given["hanging"], limits(given), given["jobs"], bar is not None
     )
@@ -43,5 +47,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         "hanging transactions" if options.hanging else "transactions",
         to_list("transactions", given),
         when=time_words(options.at),
+        topic=TRANSACTIONS_TOPIC if options.hanging or not all(map(_is_partition, paths)) else "",
+        may_be_empty=options.hanging,
+        is_alarm=options.hanging,
     )
-    run(transactions([os.fspath(path) for path in given["paths"]], options), given, bar, question)
+    run(transactions(paths, options), given, bar, question)
+
+
+def _is_partition(path: str) -> bool:
+    """Whether a path names a partition: who does that asks for what is open in it."""
+    return parse_partition(base_name(path)) is not None

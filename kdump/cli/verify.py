@@ -29,13 +29,14 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.item import Checked, PartitionChecked, Progress, Scrubbed, Step
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
-from kdump.render.shell import command_line, with_paths
-from kdump.render.shell import named as as_argument
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
+from kdump.storage.refusal import RefusedError
+from kdump.words.command import command_line, with_paths
+from kdump.words.command import named as as_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +94,14 @@ _TABLES = ("findings", "segments", "losses")
     metavar="N",
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
-@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
+@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One setting of the topics; wins over --config. cleanup.policy=delete: no compaction explains a hole.",
+)
 @click.option(
     "--now", metavar="TIME", help="The clock, for --start and the report: 2026-11-21, now+2d.  [default: now]"
 )
@@ -140,7 +148,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a partition directory, a log.dir or a file. Nothing is ever created, changed or locked, and a broker may run
     meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code. Exit status: 0 no error found, 3 errors
-    found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
+    found, 5 something could not be read, 6 both, 10 no such file, 12 refused, 2 wrong use.
     """
     if not given["paths"] and not given["accept"]:
         context = click.get_current_context()
@@ -155,7 +163,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     try:
         be_guest(given, always=given["scrub"] is not None)
         outcome = _scrub(given, named) if given["scrub"] is not None else _verify(given, named)
-    except CannotKeepCacheError as error:
+    except (CannotKeepCacheError, RefusedError) as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)
     sys.exit(outcome.exit)
@@ -170,6 +178,8 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = bar_of("verify", quiet=given["quiet"])
+    from kdump.cli.options.broker import topic_policies
+
     options = VerifyOptions(
         deep=not given["shallow"],
         resync=not given["no_resync"],
@@ -178,6 +188,8 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
         progress=bar is not None,
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
+        policies=topic_policies(given, paths),
+        of_hosts=roots is not None and any(root.host is not None for root in roots),
         **predictions,
     )
     items = _items(paths, options, spark, replicas=given["replicas"])
@@ -245,14 +257,24 @@ def _show(
         fail(str(error))
 
 
-_NOT_OF_SCRUB = ("shallow", "contiguous", "start", "index_interval_bytes", "config", "now", "replicas", "out")
+_NOT_OF_SCRUB = (
+    "shallow",
+    "contiguous",
+    "start",
+    "index_interval_bytes",
+    "config",
+    "settings",
+    "now",
+    "replicas",
+    "out",
+)
 
 
 def _demand_scrub(given: dict[str, Any], paths: list[str]) -> None:
     """End with a usage error where something is asked for that a scrub does not do."""
     for option in _NOT_OF_SCRUB:
         if given[option] and (option, given["layout"]) != ("now", "html"):
-            name = option.replace("_", "-")
+            name = "set" if option == "settings" else option.replace("_", "-")
             raise click.UsageError(f"--{name} is not for --scrub, which reads the logs of closed segments only.")
     for path in (given["scrub"], *paths, *given["accept"]):
         if is_remote(path):
@@ -315,16 +337,15 @@ def _noting(items: Iterator[Item], told: list[Scrubbed]) -> Iterator[Item]:
 def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     """The options about the next start of a broker, as fields; one without --start is a usage error."""
     if given["start"] is None:
-        for option in ("index_interval_bytes", "config", "now"):
+        for option in ("index_interval_bytes", "now"):
             if given[option] is not None and (option, given["layout"]) != ("now", "html"):
                 raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
         return {}
     from kdump.broker.load.facts import Start
-    from kdump.cli.options.broker import cluster_of, settings
+    from kdump.cli.options.broker import configured, settings
 
     starts = tuple(Start) if given["start"] == "all" else (Start(given["start"]),)
-    found = settings(given)
-    return {"starts": starts, "settings": found.replace(config=found.config.within(cluster_of(given)))}
+    return {"starts": starts, "settings": settings(given, configured(given))}
 
 
 def _run(items: Iterator[Item], sink: Sink, outcome: RunStatus, bar: Bar | None) -> None:
@@ -412,6 +433,7 @@ def _origin(
             parts += [f"--{name.replace('_', '-')}", str(given[name])]
     if given["seconds"] is not None:
         parts += ["--for", f"{given['seconds']:g}"]
+    parts += [f"--set={text}" for text in given["settings"]]
     parts += [f"--accept={path}" for path in given["accept"]]
     host = socket.gethostname() if given["with_host"] else None
     if redactor is not None:
@@ -455,10 +477,12 @@ def _with_tables(
         redactor: hides what the tables have; None where all may be seen.
     """
     demand_arrow()
-    from kdump.export.job import ExportTarget, NotThisExportError
+    from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins, read_roots
+    from kdump.export.state import NotThisExportError
     from kdump.export.tables import columns_of
     from kdump.export.verdict_files import Summary, VerdictFiles
+    from kdump.storage.own_files import own_place
 
     roots = read_roots(named) if roots is None else roots
     origins = Origins(roots)
@@ -467,6 +491,7 @@ def _with_tables(
     if out is not None:
         demand_outside(out, [root.path for root in roots], "--out")
         try:
+            own_place(out, sticky=False)
             for table in _TABLES:
                 target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)

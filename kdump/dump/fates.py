@@ -185,7 +185,8 @@ class RecordFates:
         self._doubts: dict[str, int] = {}
         self._not_read: list[_NotRead] = []
         self._more_not_read = 0
-        self._start, self._deleted = _retention(logs[0], options, wanted)
+        self._policy = _policy(logs[0], wanted)
+        self._start, self._deleted = _retention(logs[0], options, wanted, self._policy)
         if found.keys:
             for number, log in enumerate(self._outcomes.logs):
                 self._learn(number, log)
@@ -240,7 +241,11 @@ class RecordFates:
             if transaction == IN_DOUBT:
                 transaction, doubt = None, self._outcomes.hole_behind(log.path, window, k)
                 self._doubts[doubt] = self._doubts.get(doubt, 0) + 1
-            fates.append(Fate(transaction, offset < self._start, superseded, deleted, is_sound, doubt))
+            has_no_key = rows[number * layout.RECORD_WIDTH + layout.R_KEY_SIZE] < 0 and not is_control
+            no_key = has_no_key and self._policy is not None and "compact" in self._policy
+            is_judged = self._policy is not None
+            below = offset < self._start
+            fates.append(Fate(transaction, below, superseded, deleted, is_sound, no_key, is_judged, doubt))
         return fates
 
     def _learn(self, number: int, log: InputFile) -> None:
@@ -255,7 +260,6 @@ class RecordFates:
             walk = open_walk(log, source, options, findings)
             walk.checks.follow_producers = False
             for window in settled_windows(walk, findings):
-                self._outcomes.see_holes(window, findings)
                 self._outcomes.see_misplaced(log.path, window, findings)
                 lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
                 self._pass_over(findings, log.path, window, lost)
@@ -349,7 +353,16 @@ def _sound(window: Window, unplaced: set[int]) -> Window:
     return window.some(rows, len(rows) // width)
 
 
-def _retention(log: InputFile, options: DumpOptions, wanted: FateOptions) -> tuple[int, dict[int, int | None]]:
+def _policy(log: InputFile, wanted: FateOptions) -> frozenset[str] | None:
+    """The cleanup.policy of the topic, None where nobody knows it."""
+    directory = log.directory
+    topic = None if directory.parsed is None else directory.parsed.topic
+    return wanted.config.policy(topic, directory.log_dir, directory.topic_id).now
+
+
+def _retention(
+    log: InputFile, options: DumpOptions, wanted: FateOptions, policy: frozenset[str] | None
+) -> tuple[int, dict[int, int | None]]:
     """The log start offset, and by base offset when retention deletes a segment; nothing where files cannot be read."""
     from kdump.broker.log_facts import LogFiles, LogReader
     from kdump.broker.retention import first_deleted
@@ -361,6 +374,8 @@ def _retention(log: InputFile, options: DumpOptions, wanted: FateOptions) -> tup
         if not files.bases or files.topic is None or (name is not None and name.state):
             return 0, {}
         facts = LogReader(files, Buffer(BytesSource(b""), _WINDOW)).facts(None, None, {})
+        if policy is None:
+            return facts.start_offset, {}
         at = first_deleted(facts, wanted.config.on(files.topic, directory.log_dir).of_topic(files.topic), wanted.now)
         return facts.start_offset, dict(zip(files.bases, at, strict=True))
     except (UnreadableError, OSError):

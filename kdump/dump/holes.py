@@ -1,8 +1,7 @@
 """Offsets that are missing in what `dump` searches: those that are lost were not searched.
 
-Strategy: what is read tells the holes in it. Where there is one only, in a whole directory, it may be a loss: then the
-batches of all its logs are walked over once more, as the rule of verify needs. What compaction has made costs nothing,
-or ends that walk at its first trace.
+Strategy: what is read tells the holes in it. Of most the files beside the logs say at once that compaction may have
+made them; only where one may be a loss the batches of all logs are walked over once more, as the rule of verify needs.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
 
 _HOLES = (Code.O04, Code.O07)
-_COMPACTED = 2  # holes from which on compaction explains them
+_MOST = 1000  # holes that are held; behind so many, of a topic that nothing compacts, some are told already
 
 
 class _Hole(NamedTuple):
@@ -52,7 +51,7 @@ class HolesMet(Value):
     def joined(self, other: HolesMet) -> HolesMet:
         """Return this, and what was met behind it."""
         holes = dict.fromkeys((*self.holes, *other.holes))
-        return HolesMet(self.is_found or other.is_found, tuple(holes)[:_COMPACTED])
+        return HolesMet(self.is_found or other.is_found, tuple(holes)[:_MOST])
 
 
 class HoleWatch:
@@ -87,7 +86,7 @@ class HoleWatch:
 
     def _add(self, hole: _Hole) -> None:
         """Keep a hole, unless it lies below the log start offset."""
-        if len(self.met.holes) < _COMPACTED and hole.last >= self._log.directory.log_start:
+        if len(self.met.holes) < _MOST and hole.last >= self._log.directory.log_start:
             self.met = self.met.joined(HolesMet(holes=(hole,)))
 
 
@@ -103,19 +102,22 @@ def not_searched(
 
     Reports: O04, O07, as what was not searched.
     """
-    if len(met.holes) != 1 or (met.is_found and not selection.is_search):
+    if not met.holes or (met.is_found and not selection.is_search):
         return
-    from kdump.broker.lost_hole import lost_hole  # the walk over damage: most selections do not need it
+    from kdump.broker.missing_walk import lost_holes  # the walk over damage: most selections do not need it
 
-    (hole,), directory = met.holes, logs[0].directory
-    try:
-        lost = lost_hole(directory, ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes))
-    except (UnreadableError, OSError):  # compaction may explain the hole in the log that cannot be read
-        return
-    if lost is None or os.path.basename(lost.file) != os.path.basename(hole.path):
-        return
-    first, last = lost.offset or 0, lost.last_offset or 0
-    is_listed = lost.code is Code.O04 or not logs[0].follow
-    is_asked = is_listed or any(log.base == directory.next_base(first) for log in logs)  # not where one log is named
-    if is_asked and first <= hole.last and hole.first <= last:
-        yield RecordsUnread(lost.replace(file=hole.path))
+    directory = logs[0].directory
+    lost = lost_holes(directory, ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes))
+    for hole in met.holes:
+        try:
+            found = lost.of(hole.first, hole.last, len(met.holes))
+        except (UnreadableError, OSError):  # compaction may explain the hole in the log that cannot be read
+            return
+        for one in found:
+            if os.path.basename(one.file) != os.path.basename(hole.path):
+                continue
+            is_listed = one.code is Code.O04 or not logs[0].follow
+            if is_listed or any(
+                log.base == directory.next_base(one.offset or 0) for log in logs
+            ):  # not of one log alone
+                yield RecordsUnread(one.replace(file=hole.path))

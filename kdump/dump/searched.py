@@ -56,6 +56,11 @@ class Searched:
             elif len(self._wrong) < _MOST_KNOWN:
                 self._wrong[place] = finding
 
+    @property
+    def found_nothing(self) -> bool:
+        """Whether something was asked for, and nothing was found."""
+        return self._selection is not None and not self._is_found
+
     def lines(self) -> Iterator[str]:
         """Yield what to say, once all is done.
 

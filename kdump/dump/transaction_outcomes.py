@@ -7,8 +7,7 @@ open ones; what is not among them was committed.
 
 What cannot be read, and what is simply not there, may have had a marker. Whether one behind it still tells what became
 of the batches before it is for `TransactionFates` to say, by the rule that salvage goes by. Offsets that are not there
-are a hole only where compaction does not explain them, which the whole log tells; so, from the first such place on,
-both answers are kept until that is known.
+count only where they are lost, or stand alone, by the judgement that all verbs share (`kdump.broker.missing_offsets`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.losses import is_compaction
+from kdump.broker.missing_walk import lost_holes
 from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
 from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, Hole, Told, TransactionFates
 from kdump.dump.checked import open_walk
@@ -30,6 +29,7 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.offset_order import misplaced, put_right, unknown, unplaced
 from kdump.format.batch.walk import settled_windows
+from kdump.format.read_limits import ReadLimits
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -37,6 +37,7 @@ from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.names import FileKind, parse_name
+from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -116,24 +117,17 @@ class _Between:
         return not self.is_damaged and sum(one.offsets for one in self.batches) == offsets
 
 
-class _Answers:
-    """What became of transactions by one account of the holes.
+class _Answer:
+    """What became of transactions.
 
     Args:
-        fates: the account; None for a new one.
         options: limits.
-        like: answers that are known so far.
     """
 
-    def __init__(self, options: DumpOptions, like: _Answers | None = None) -> None:
+    def __init__(self, options: DumpOptions) -> None:
         self._ranges: dict[str, dict[int, array[int]]] = {IN_DOUBT: {}, ABORTED: {}}  # by fate, producer: first, last
         self._holes: dict[tuple[int, int], Hole] = {}  # by producer and first offset of what is in doubt
-        if like is None:
-            self.fates = TransactionFates(self._take, options.max_uncompressed_bytes, options.max_batch_bytes)
-            return
-        self.fates = like.fates.fork(self._take)
-        self._ranges = {fate: {one: array("q", some) for one, some in of.items()} for fate, of in like._ranges.items()}
-        self._holes = dict(like._holes)
+        self.fates = TransactionFates(self._take, options.max_uncompressed_bytes, options.max_batch_bytes)
 
     def _take(self, told: Told) -> None:
         if told.fate == COMMITTED:
@@ -176,11 +170,7 @@ class Outcomes:
         self._options = options
         self._numbers = {log.path: number for number, log in enumerate(self.logs)}
         self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
-        self._answers = [
-            _Answers(options)
-        ]  # with the holes that compaction may have made, and without: one if the same
-        self._is_compacted = False
-        self._missing = 0  # places where offsets are missing that compaction may have taken
+        self._answer = _Answer(options)
         self._between = _Between()
         self._places: dict[tuple[str, int], int] = {}  # path and position of odd batches: a low offset that fits
         self._unsure: dict[tuple[str, int], Hole] = {}  # of those of which nobody knows what became of them
@@ -188,7 +178,6 @@ class Outcomes:
         self._is_done = False  # with all logs
         self._indexes, self._has_holes = TransactionIndexes(self.logs), False
         self._shifts: dict[tuple[str, int], int] = {}  # path and position of batches with a wrong base offset
-        self._is_cleaned = False  # a log that was read has holes inside
         self._last = -1  # the highest offset that was read
         self._met = Met({}, {})
 
@@ -233,7 +222,6 @@ class Outcomes:
     def know_all(self) -> None:
         """Walk through all logs now: a process that is forked later knows what was found."""
         self._walk_until_known(len(self.logs))
-        self._settle()
 
     def hole_behind(self, path: str, window: Window, k: int) -> str:
         """Return where the end of a transaction that is in doubt may be, as "offset 33"; empty where nobody can tell.
@@ -271,7 +259,7 @@ class Outcomes:
         outcome, _ = self._found(path, window, k)
         if outcome == OPEN:
             producer = window.cell(k, layout.PRODUCER_ID)
-            begun = self._answers[0].fates.open_from(producer)
+            begun = self._answer.fates.open_from(producer)
             self._met.opened.setdefault(producer, (path, self._last if begun is None else begun))
         return outcome
 
@@ -281,11 +269,7 @@ class Outcomes:
         if hole is not None:
             return IN_DOUBT, hole
         producer, offset = window.cell(k, layout.PRODUCER_ID), self._place(path, window, k)
-        found = [one.of(producer, offset) for one in self._answers]
-        if found[0][0] != found[-1][0]:
-            self._settle()
-            return self._answers[0].of(producer, offset)
-        return found[0]
+        return self._answer.of(producer, offset)
 
     def _walk_until_known(self, number: int) -> None:
         """Walk through the logs up to one, and on while transactions are open that began up to there."""
@@ -296,67 +280,20 @@ class Outcomes:
         if not self._is_done:
             self._is_done = True
             self._reach(None)
-            for one in self._answers:
-                one.fates.finish()
+            self._answer.fates.finish()
 
     def _is_waiting(self, number: int) -> bool:
         """Whether anything that lies in the logs up to one has no outcome yet."""
         if self._between.batches:
             return True
-        return any(one.fates.has_begun_up_to(self._reached[number]) for one in self._answers)
+        return self._answer.fates.has_begun_up_to(self._reached[number])
 
-    def _settle(self) -> None:
-        """Find out whether compaction explains that offsets are missing, where both would not tell the same."""
-        while len(self._answers) > 1 and len(self._reached) < len(self.logs):
-            self._walk(len(self._reached))
-        self._walk_until_known(len(self._reached) - 1)
-        if len(self._answers) > 1:
-            for log in _earlier(self.logs[0]):
-                if not self._is_compacted:
-                    self._count(log)
-        del self._answers[1:]
-
-    def _count(self, log: InputFile) -> None:
-        """Count the places of a log where offsets are missing, for what they tell of others."""
-        source = log.open()
-        if isinstance(source, OpenFailure):
-            return
-        findings: list[Finding] = []
-        walk, is_first = open_walk(log, source, self._options, findings), True
-        walk.checks.follow_producers = False
-        with suppress(OSError):
-            for window in settled_windows(walk, findings):
-                self._see_missing(log, window, findings, is_first=is_first)
-                is_first = False
-                findings.clear()
-            self._end_of(log, walk, source.size)
-
-    def _see_missing(self, log: InputFile, window: Window, findings: Iterable[Finding], *, is_first: bool) -> None:
-        """Count where offsets are missing; more than one such place is the work of compaction."""
-        if self._is_compacted or window.cell(0, layout.MAGIC) < layout.MAGIC_V2:
-            return
-        begins_late = is_first and log.log_base is not None and not window.cell(0, layout.POSITION)
-        self._missing += sum(one.code is Code.O04 for one in findings)
-        self._missing += begins_late and window.cell(0, layout.BASE_OFFSET) > (log.log_base or 0)
-        self._judge_missing(lacks_records=_scan.lacks_records(window.rows, window.count))
-
-    def _judge_missing(self, *, lacks_records: bool = False) -> None:
-        if is_compaction(self._missing, lacks_records=lacks_records):
-            self._is_compacted = True
-            del self._answers[:-1]
-
-    def _end_of(self, log: InputFile, walk: CheckedWalk, size: int) -> bool:
-        """Count offsets that are missing behind a log; return whether they are lost."""
+    def _is_cut_off(self, log: InputFile, walk: CheckedWalk, size: int) -> bool:
+        """Whether other files show that offsets behind a log are lost."""
         base, last = log.log_base, walk.checks.offsets.last
         if base is None or not log.name.is_live:
             return False
-        end, following = base if last is None else last + 1, log.directory.next_base(base)
-        if lost_of(log.directory).behind(base, end, size) is not None:
-            return True
-        if following is not None and end < following and not self._between.many and not self._is_compacted:
-            self._missing += 1
-            self._judge_missing()
-        return False
+        return lost_of(log.directory).behind(base, base if last is None else last + 1, size) is not None
 
     def _walk(self, number: int) -> None:
         log = self.logs[number]
@@ -379,19 +316,16 @@ class Outcomes:
     def _walk_log(self, log: InputFile, source: Source, findings: list[Finding]) -> None:
         is_last = log.name.is_live and log.log_base is not None and log.directory.next_base(log.log_base) is None
         known_end = partial(end_beside, log.directory, log.segment) if is_last else unknown
-        walk, is_first = open_walk(log, source, self._options, findings, known_end=known_end), True
+        walk = open_walk(log, source, self._options, findings, known_end=known_end)
         walk.checks.follow_producers = False
         for window in settled_windows(walk, findings):
-            self.see_holes(window, findings)
             self.see_misplaced(log.path, window, findings)
             put_right(window, findings)
-            self._see_missing(log, window, findings, is_first=is_first)
-            is_first = False
             lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
             self._take_gaps(findings)
             self._step(log, window, lost)
         self._take_gaps(findings)
-        if self._end_of(log, walk, source.size):
+        if self._is_cut_off(log, walk, source.size):
             self._between.add()
 
     def lost_behind(self, log: InputFile, last: int | None, size: int) -> tuple[int, int] | None:
@@ -414,9 +348,17 @@ class Outcomes:
         behind = lost_of(log.directory).behind(base, end, size)
         if behind is not None:
             return behind.first, behind.last
-        if following is None or end >= following or self._is_cleaned or log.directory.was_cleaned:
+        if following is None or end >= following or not self._may_be_lost(end, following - 1):
             return None
         return end, following - 1
+
+    def _may_be_lost(self, first: int, last: int) -> bool:
+        """Whether offsets that no batch has are lost, or may be: nothing shows that compaction was at work."""
+        options = self._options
+        with suppress(OSError, UnreadableError):  # a log that cannot be read may explain them
+            limits = ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes)
+            return bool(lost_holes(self.logs[0].directory, limits).of(first, last))
+        return False
 
     def see_misplaced(self, path: str, window: Window, findings: Iterable[Finding]) -> None:
         """Learn which batches of a log have a wrong base offset, and the right one.
@@ -438,18 +380,6 @@ class Outcomes:
             k: number of the batch.
         """
         return self._shifts.get((path, window.cell(k, layout.POSITION)), 0) if self._shifts else 0
-
-    def see_holes(self, window: Window, findings: Iterable[Finding]) -> None:
-        """Take into account whether compaction has made holes: then one between two logs is no loss.
-
-        Args:
-            window: batches of a log.
-            findings: about what is before them.
-        """
-        if not self._is_cleaned:
-            self._is_cleaned = any(one.code is Code.O04 for one in findings) or (
-                window.cell(0, layout.MAGIC) >= layout.MAGIC_V2 and _scan.lacks_records(window.rows, window.count)
-            )
 
     def _take_gaps(self, findings: list[Finding]) -> None:
         """Take what a walk has found before the batches that it hands out next."""
@@ -537,8 +467,7 @@ class Outcomes:
 
     def _take(self, window: Window) -> None:
         self._last = max(self._last, window.cell(window.count - 1, layout.LAST_OFFSET))
-        for one in self._answers:
-            one.fates.step(window)
+        self._answer.fates.step(window)
 
     def _reach(self, first: int | None) -> None:
         """A batch stands at an offset, None for the end of all: what lies before it is a hole, or known.
@@ -566,19 +495,14 @@ class Outcomes:
 
     def _open_up(self, hole: Hole, *, may_be_compaction: bool) -> None:
         """There is a hole, or one that compaction may have made."""
-        if may_be_compaction and self._is_compacted:
+        if may_be_compaction and not self._may_be_lost(hole.first, hole.last):
             return
-        if may_be_compaction and len(self._answers) == 1:
-            self._answers.insert(0, _Answers(self._options, self._answers[0]))
         self._has_holes = True
         self._ask_indexes()
-        for one in self._answers[:1] if may_be_compaction else self._answers:
-            one.fates.hole(hole)
+        self._answer.fates.hole(hole)
 
     def _ask_indexes(self) -> None:
-        aborts = self._indexes.learn()
-        for one in self._answers:
-            one.fates.learn(aborts)
+        self._answer.fates.learn(self._indexes.learn())
 
     def _take_odd(self, odd: _Odd, offset: int, unsure: Hole | None) -> None:
         """Take a batch of a transaction, or a marker, whose offset is not sure.
@@ -589,13 +513,11 @@ class Outcomes:
             unsure: a hole in which other things lie beside it; None for none.
         """
         if odd.is_abort is not None:
-            for one in self._answers:
-                one.fates.end(odd.producer, odd.epoch, offset, is_abort=odd.is_abort)
+            self._answer.fates.end(odd.producer, odd.epoch, offset, is_abort=odd.is_abort)
         elif unsure is not None:
             self._unsure[odd.path, odd.position] = unsure
         else:
-            for one in self._answers:
-                one.fates.begin(odd.producer, odd.epoch, self._last + 1)
+            self._answer.fates.begin(odd.producer, odd.epoch, self._last + 1)
 
 
 def say_doubts(path: str, doubts: dict[str, int], means: str) -> Iterator[OpenFailure]:
@@ -624,11 +546,6 @@ def say_doubts(path: str, doubts: dict[str, int], means: str) -> Iterator[OpenFa
 def _later(log: InputFile) -> list[InputFile]:
     """The segments after a log in its directory, in order."""
     return _beside(log, lambda base: base > (log.base or 0))
-
-
-def _earlier(log: InputFile) -> list[InputFile]:
-    """The segments before a log in its directory, in order."""
-    return _beside(log, lambda base: base < (log.base or 0))
 
 
 def _beside(log: InputFile, is_wanted: Callable[[int], bool]) -> list[InputFile]:

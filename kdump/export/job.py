@@ -8,14 +8,26 @@ the same name, and no row is ever there twice.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kdump.export.origin import Origin
 from kdump.export.split import LogFile, Split, splits_of
-from kdump.export.write import TEMPORARY, RowFile
+from kdump.export.state import (
+    STATE,
+    NotThisExportError,
+    demand_asked_for,
+    read_notes,
+    read_plan,
+    remove_attempt,
+    remove_rows,
+    remove_state,
+    remove_temporaries,
+    write_note,
+    write_plan,
+)
+from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
@@ -31,14 +43,8 @@ if TYPE_CHECKING:
     from kdump.export.tables import Column
     from kdump.render.redact import Redactor
 
-STATE = "_kdump"  # readers leave names with such a beginning alone
-_PLAN = "plan.json"
 _PATHS = 3  # that a message names
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-
-
-class NotThisExportError(ValueError):
-    """The directory has something else in it; the message is one line for the user."""
 
 
 class ExportPart(Value):
@@ -163,7 +169,10 @@ class ExportPlan(Value):
 
 
 def begun(
-    target: ExportTarget, asked: dict[str, object], logs: Iterable[LogFile | OpenFailure] = ()
+    target: ExportTarget,
+    asked: dict[str, object],
+    logs: Iterable[LogFile | OpenFailure] = (),
+    paths: Sequence[str] = (),
 ) -> ExportPlan | None:
     """Return the plan that lies in the directory of an export; None where there is none.
 
@@ -171,51 +180,56 @@ def begun(
         target: where the export goes.
         asked: what the user asked for, in JSON's types.
         logs: that there are, to know those of a plan with tokens in it again.
+        paths: that the user named: a plan names no log but theirs.
 
     Raises:
         NotThisExportError: another export, or something else lies there.
+        RefusedError: somebody else may have written what lies there.
     """
-    try:
-        with open(os.path.join(target.state, _PLAN), encoding="utf-8") as file:  # noqa: PTH123
-            plan = json.load(file)
-        before = plan["asked"]
-        held = _asked_for(before)
-        problems = tuple(OpenFailure(*facts) for facts in plan["problems"])
-        parts = tuple(_part(one) for one in plan["parts"])
-    except FileNotFoundError:
-        if os.path.isdir(target.directory) and any(name != STATE for name in os.listdir(target.directory)):
-            raise NotThisExportError(
-                f"{target.directory}: is not empty, and not an export that can be resumed"
-            ) from None
+    plan = read_plan(target.directory)
+    if plan is None:
         return None
-    except NotADirectoryError:
-        wrong = target.state if os.path.isdir(target.directory) else target.directory
-        raise NotThisExportError(f"{wrong}: is not a directory") from None
-    except (ValueError, TypeError, LookupError):  # what is JSON need not be a plan
-        raise NotThisExportError(f"{target.state}: the plan in it cannot be read; name another directory") from None
+    before = plan["asked"]
     if before != asked:
         other = ", ".join(name for name in {**before, **asked} if before.get(name) != asked.get(name))
-        why = f"holds an export of something else: {held}; other {other} are asked for now"
+        why = f"holds an export of something else: {_asked_for(before)}; other {other} are asked for now"
         raise NotThisExportError(f"{target.directory}: {why}; name another directory")
-    for folder, _, names in os.walk(target.directory):
-        for name in names:
-            if name.startswith(".") and name.endswith(TEMPORARY):
-                os.unlink(os.path.join(folder, name))  # noqa: PTH108
-    return ExportPlan(parts if target.redactor is None else _known_again(parts, logs, target.redactor), problems)
+    parts = tuple(_part(one) for one in plan["parts"])
+    if target.redactor is not None:
+        there = [one for one in logs if isinstance(one, LogFile)]
+        parts = _known_again(parts, there, target.redactor)
+        unknown = {one.split.log.path for one in parts} - {one.path for one in there}
+        demand_asked_for(target.directory, unknown, ())  # tokens lead nowhere
+    else:
+        demand_asked_for(target.directory, (one.split.log.path for one in parts), paths)
+    remove_temporaries(target.directory)
+    return ExportPlan(parts, tuple(OpenFailure(*facts) for facts in plan["problems"]))
+
+
+def newer_than(plan: ExportPlan, logs: Iterable[LogFile | OpenFailure]) -> tuple[list[str], list[str]]:
+    """Return the logs that a plan does not have, and those that have become longer since it was made.
+
+    Args:
+        plan: of an export that was begun before.
+        logs: that there are now.
+    """
+    sizes = {real(part.split.log.path): part.split.log.size for part in plan.parts}
+    each = {real(log.path): log for log in logs if isinstance(log, LogFile)}
+    new = [log.path for path, log in each.items() if path not in sizes]
+    return new, [log.path for path, log in each.items() if log.size > sizes.get(path, log.size)]
 
 
 def _asked_for(asked: dict[str, Any]) -> str:
     """Say what an export is of."""
-    paths = list(map(str, asked["paths"]))
+    named = asked.get("paths")
+    paths = list(map(str, named)) if isinstance(named, list) else []
     more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
-    return f"table {asked['table']} ({asked['kind']}) of {', '.join(paths[:_PATHS])}{more}"
+    return f"table {asked.get('table')} ({asked.get('kind')}) of {', '.join(paths[:_PATHS])}{more}"
 
 
-def _known_again(
-    parts: Iterable[ExportPart], logs: Iterable[LogFile | OpenFailure], redactor: Redactor
-) -> tuple[ExportPart, ...]:
+def _known_again(parts: Iterable[ExportPart], logs: Iterable[LogFile], redactor: Redactor) -> tuple[ExportPart, ...]:
     """Parts of a plan with the paths of their logs; what is gone keeps its tokens, and is said to be missing."""
-    each = {_place(log, redactor): log for log in logs if isinstance(log, LogFile)}
+    each = {_place(log, redactor): log for log in logs}
     found = []
     for part in parts:
         log = part.split.log
@@ -233,11 +247,10 @@ def begin(target: ExportTarget, asked: dict[str, object], plan: ExportPlan) -> N
         asked: what the user asked for, in JSON's types.
         plan: it.
     """
-    os.makedirs(target.state, exist_ok=True)  # noqa: PTH103
     shown = plan.problems if target.redactor is None else [target.redactor.item(one) for one in plan.problems]
     problems = [[problem.path, problem.kind, problem.sentence] for problem in shown]
     facts = {"asked": asked, "parts": [_facts(part, target.redactor) for part in plan.parts], "problems": problems}
-    _write(os.path.join(target.state, _PLAN), facts)
+    write_plan(target.directory, facts)
 
 
 def forget(target: ExportTarget) -> None:
@@ -246,9 +259,7 @@ def forget(target: ExportTarget) -> None:
     Args:
         target: where the export went.
     """
-    for name in os.listdir(target.state):
-        os.unlink(os.path.join(target.state, name))  # noqa: PTH108
-    os.rmdir(target.state)  # noqa: PTH106
+    remove_state(target.directory)
 
 
 def _facts(part: ExportPart, redactor: Redactor | None) -> list[object]:
@@ -266,32 +277,17 @@ def _part(facts: list[Any]) -> ExportPart:
     return ExportPart(name, folder, Split(log, Border(*border[:4]), border[4]))
 
 
-def _write(path: str, value: object) -> None:
-    temporary = f"{path}.{os.urandom(4).hex()}{TEMPORARY}"
-    with open(temporary, "w", encoding="ascii") as file:  # noqa: PTH123
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)  # noqa: PTH105
-
-
 def done(target: ExportTarget) -> dict[str, Result]:
     """Return what became of the parts that are written, by name.
 
     Raises:
         NotThisExportError: a note cannot be read.
+        RefusedError: somebody else may have written one.
     """
-    found = {}
-    for name in os.listdir(target.state):
-        if name.endswith(".done"):
-            path = os.path.join(target.state, name)
-            try:
-                with open(path, encoding="ascii") as file:  # noqa: PTH123
-                    facts = json.load(file)
-                found[facts["name"]] = Result(**{**facts, "problems": tuple(facts["problems"])})
-            except (ValueError, TypeError, LookupError):
-                raise NotThisExportError(f"{path}: this note cannot be read; name another directory") from None
-    return found
+    return {
+        facts["name"]: Result(**{**facts, "problems": tuple(facts["problems"])})
+        for facts in read_notes(target.directory)
+    }
 
 
 def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> Result:
@@ -304,7 +300,7 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
     """
     from kdump.export.read import read_split
 
-    problems: list[str] = []
+    problems: list[OpenFailure] = []
     errors = rows = 0
 
     def report(finding: Finding) -> None:
@@ -320,10 +316,10 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
                 rows += batch.num_rows
                 file.write(batch)
                 batch = next(batches, None)
-    result = Result(part.name, rows, errors, part.split.log.path, tuple(problems))
+    result = Result(part.name, rows, errors, part.split.log.path, tuple(one.sentence for one in problems))
     if target.redactor is not None:
         result = result.replace(
-            path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, problems))
+            path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, result.problems))
         )
     note(target, result)
     return result
@@ -331,8 +327,25 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
 
 def note(target: ExportTarget, result: Result) -> None:
     """Write down what became of a part."""
-    values = {name: getattr(result, name) for name in Result.__match_args__}
-    _write(os.path.join(target.state, f"{result.name}.done"), values)
+    write_note(target.directory, _values(result))
+
+
+def withdraw(target: ExportTarget, result: Result) -> None:
+    """Remove the file of rows of a table of verdicts, and the note about it.
+
+    Args:
+        target: where the export goes.
+        result: what the note says.
+
+    Raises:
+        NotThisExportError: the note is none about such a file.
+    """
+    remove_rows(target.directory, _values(result), target.kind)
+
+
+def _values(result: Result) -> dict[str, Any]:
+    values: dict[str, Any] = {name: getattr(result, name) for name in Result.__match_args__}
+    return {**values, "problems": list(result.problems)}
 
 
 class LocalExport:
@@ -354,7 +367,7 @@ class LocalExport:
         def write(at: int) -> Iterator[Result | Progress]:
             part = parts[at]
             if self._jobs != 1 and os.getpid() == here:  # a process had it that was killed
-                _clear(part, target)
+                remove_attempt(target.directory, part.folder, part.name)
             yield Progress(0, part.split.size, part.split.log.path)
             yield write_part(part, target, options)
             yield Progress(part.split.size, part.split.size, part.split.log.path)
@@ -363,12 +376,3 @@ class LocalExport:
         with in_order(range(len(parts)), write, self._jobs, total=total) as written:
             for results in written:
                 yield from results
-
-
-def _clear(part: ExportPart, target: ExportTarget) -> None:
-    """Remove what an attempt at a part has left that did not come to its end."""
-    folders = (os.path.join(target.directory, part.folder), f".{part.name}."), (target.state, f"{part.name}.done.")
-    for folder, begin in folders:
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if name.startswith(begin) and name.endswith(TEMPORARY):
-                os.unlink(os.path.join(folder, name))  # noqa: PTH108

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import parse_partition
+from kdump.storage.names import FileKind, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import normal, parent, relative_to
 from kdump.value import Value
@@ -61,21 +61,29 @@ class Origins:
         self._roots = {normal(root.path): root for root in roots}
         self._known: dict[str, Origin] = {}
 
+    @property
+    def names_hosts(self) -> bool:
+        """Whether a manifest says whose something is."""
+        return any(root.host is not None for root in self._roots.values())
+
     def of(self, path: str) -> Origin:
         """Return where a file is from, or a partition directory.
 
         Args:
             path: of it, below a root or a root itself.
         """
-        directory = path if parse_partition(os.path.basename(path)) is not None else os.path.dirname(path)
-        if directory not in self._known:
-            self._known[directory] = self._look_up(directory)
-        return self._known[directory]
+        name, is_root = os.path.basename(path), normal(path) in self._roots
+        is_directory = parse_partition(name) is not None or (is_root and parse_name(name).kind is FileKind.UNKNOWN)
+        directory = (path.rstrip(os.sep) or os.sep) if is_directory else os.path.dirname(path)
+        begin = path if is_root else directory
+        if begin not in self._known:
+            self._known[begin] = self._look_up(directory, begin)
+        return self._known[begin]
 
-    def _look_up(self, directory: str) -> Origin:
+    def _look_up(self, directory: str, begin: str) -> Origin:
         name = parse_partition(os.path.basename(os.path.abspath(directory)))
         above = directory if name is None else parent(directory) or os.curdir
-        root = next((self._roots[one] for one in _upwards(directory) if one in self._roots), Root(above))
+        root = next((self._roots[one] for one in _upwards(begin) if one in self._roots), Root(above))
         log_dir = above if root.log_dir is None else root.log_dir
         return Origin(
             root.host, printable(log_dir), *((printable(name.topic), name.partition) if name else (None,) * 2)
@@ -132,13 +140,24 @@ def _manifest(path: str) -> list[Root]:
         rows = _table(text) if path.lower().endswith(".csv") else _objects(text)
     except ValueError as error:
         raise ManifestError(f"{path}: no manifest: {error}") from None
+    except RecursionError:
+        raise ManifestError(f"{path}: no manifest: nested too deep") from None
     roots = []
     for number, row in enumerate(rows, 1):
         place = _value(row, _PATH)
         if place is None:
             raise ManifestError(f"{path}: row {number} has no path; a manifest has the columns host, log.dir, path")
+        if not _can_be_path(place):
+            raise ManifestError(f"{path}: row {number} has a path that no file can have")
         roots.append(Root(relative_to(os.path.dirname(path), place), _value(row, _HOST), _value(row, _LOG_DIR)))
     return roots
+
+
+def _can_be_path(place: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(place)
+    except UnicodeEncodeError:
+        return False
 
 
 def _table(text: str) -> list[dict[str, Any]]:

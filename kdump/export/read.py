@@ -69,21 +69,21 @@ def ignore(_finding: Finding) -> None:
 
 
 def read_split(
-    split: Split, options: ReadOptions, problem: Callable[[str], None], report: Report = ignore
+    split: Split, options: ReadOptions, problem: Callable[[OpenFailure], None], report: Report = ignore
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one piece of a log; as `read_splits`."""
     return read_splits([split], options, problem, report)
 
 
 def read_splits(
-    splits: Iterable[Split], options: ReadOptions, problem: Callable[[str], None], report: Report = ignore
+    splits: Iterable[Split], options: ReadOptions, problem: Callable[[OpenFailure], None], report: Report = ignore
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of pieces of logs, those of many small ones together.
 
     Args:
         splits: the pieces.
         options: what is read.
-        problem: takes one line about what could not be read: a log, or its end.
+        problem: takes what could not be read: a log, or its end.
         report: takes what the walks find.
 
     Reports: what the checked walk does.
@@ -100,14 +100,16 @@ def read_splits(
 
 
 def _windows(
-    splits: Iterable[Split], options: ReadOptions, problem: Callable[[str], None], report: Report
+    splits: Iterable[Split], options: ReadOptions, problem: Callable[[OpenFailure], None], report: Report
 ) -> Iterator[tuple[Split, Window]]:
     """The windows of each piece."""
     for split in splits:
         source = open_source(split.log.path)
         if isinstance(source, OpenFailure):
-            problem(source.sentence)
+            problem(source)
             continue
+        if source.size < split.stop:
+            problem(_shorter(source.size, split))
         with source:
             walk = CheckedWalk(
                 source,
@@ -123,19 +125,26 @@ def _windows(
                 yield split, window
 
 
-def _readable(walk: CheckedWalk, split: Split, problem: Callable[[str], None]) -> Iterator[Window]:
+def _readable(walk: CheckedWalk, split: Split, problem: Callable[[OpenFailure], None]) -> Iterator[Window]:
     """The windows of a walk, up to where the disk cannot be read."""
     try:
         yield from walk.windows(split.stop if split.stop < split.log.size else None)
     except OSError as error:
-        problem(f"{split.log.path}: cannot be read further: {error.strerror}")
+        problem(OpenFailure(split.log.path, "read", f"{split.log.path}: cannot be read further: {error.strerror}"))
+
+
+def _shorter(size: int, split: Split) -> OpenFailure:
+    """A log has lost bytes since the pieces were made."""
+    path = split.log.path
+    said = f"{path}: has {size} bytes, and had {split.log.size} when the work was planned: the rest is not read"
+    return OpenFailure(path, "read", said)
 
 
 def _batches(
     windows: Iterator[tuple[Split, Window]],
     columns: Sequence[Column],
     _options: ReadOptions,
-    _problem: Callable[[str], None],
+    _problem: Callable[[OpenFailure], None],
 ) -> Iterator[pa.RecordBatch]:
     held, runs = array("q"), _Runs()
     for split, window in windows:
@@ -174,7 +183,7 @@ def _records(
     windows: Iterator[tuple[Split, Window]],
     columns: Sequence[Column],
     options: ReadOptions,
-    problem: Callable[[str], None],
+    problem: Callable[[OpenFailure], None],
 ) -> Iterator[pa.RecordBatch]:
     reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=MOST_CELL)
     held: list[pa.RecordBatch] = []
@@ -188,7 +197,7 @@ def _records(
             if not chunk.filled:
                 continue
             if chunk.cut is not None:
-                problem(_cut(split.log.path, chunk))
+                problem(OpenFailure(split.log.path, "limit", _cut(split.log.path, chunk)))
             for part in parts(chunk):
                 batch = Records(part, constants, decoding).columns(columns)
                 if held and size + batch.nbytes >= MOST_BYTES:

@@ -43,6 +43,7 @@ SPLIT_SIZE = {
     "segments": 512 * _MB,
     "losses": 512 * _MB,
     "usage": 512 * _MB,
+    "unread": 16384 * _MB,
     **dict.fromkeys(STATE_TABLES, 512 * _MB),
 }
 """Bytes that a task should have, by table."""
@@ -187,7 +188,7 @@ def _not_followed(found: Contents) -> Iterator[OpenFailure]:
         is_log = name.is_live and name.kind is FileKind.LOG
         is_wanted = is_log or parse_partition(os.path.basename(one.path)) is not None
         if one.is_out_of_reach or (one.reason in (A_LINK, NO_FILE) and is_wanted):
-            yield OpenFailure(one.path, "read", one.sentence)
+            yield OpenFailure(one.path, "permission" if one.is_out_of_reach else "symlink", one.sentence)
 
 
 def _logs(

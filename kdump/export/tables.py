@@ -88,6 +88,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         " sinceTimestamp coordinatorState:text coordinatorEpoch hanging:bool why:text abortCommand:text"
         " abortCommandBefore30:text"
     ),
+    "unread": _columns("cluster:text broker:int") + PLACE + _columns("file:text phase:text reason:text bytes"),
 }
 """The columns of each table."""
 
@@ -103,6 +104,10 @@ SPLIT_TABLES = ("batches", "records")
 
 STATE_TABLES = ("groups", "commits", "transactions", "open")
 """Tables of what internal topics come to; in `commits` and `open` topic and partition are those of the row."""
+
+
+UNREAD_TABLE = "unread"
+"""The table of what could not be looked at: found while the work was planned, or where it was done (`phase`)."""
 
 
 class UnknownNameError(ValueError):

@@ -8,9 +8,9 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from kdump.export.arrow import from_rows
-from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note
+from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note, withdraw
 from kdump.export.tables import PLACE, STATE_TABLES, SUMMARY
-from kdump.export.verdicts import SegmentRows, StateRows, verdict_rows
+from kdump.export.verdicts import SegmentRows, StateRows, UnreadFound, verdict_rows
 from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
@@ -44,6 +44,7 @@ class VerdictFiles:
 
     Raises:
         NotThisExportError: something else lies there.
+        RefusedError: somebody else may have written what lies there.
     """
 
     def __init__(self, target: ExportTarget, origins: Origins, asked: dict[str, object]) -> None:
@@ -56,10 +57,8 @@ class VerdictFiles:
         self._used: set[tuple[str, int]] = set()
         self.rows = self.files = 0
         if begun(target, asked) is not None:
-            for name, result in done(target).items():
-                for path in (os.path.join(target.directory, result.path), os.path.join(target.state, f"{name}.done")):
-                    if os.path.exists(path):
-                        os.unlink(path)  # noqa: PTH108
+            for result in done(target).values():
+                withdraw(target, result)
         begin(target, asked, ExportPlan())
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:
@@ -77,7 +76,9 @@ class VerdictFiles:
                 file.__exit__(type(error), error, None)
             raise
 
-    def _rows(self, item: Item) -> list[Row]:
+    def _rows(self, item: Item | UnreadFound) -> list[Row]:
+        if isinstance(item, UnreadFound):
+            return [item.row]
         if self._target.table == "segments":
             return self._segments.see(item)
         if self._target.table in STATE_TABLES:

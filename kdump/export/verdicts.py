@@ -12,13 +12,18 @@ from kdump.item import Loss, PartitionChecked, PlacedUsage, SegmentChecked
 from kdump.render.json.coordinators import commit_fields, group_fields, open_fields, transaction_fields
 from kdump.render.json.usage import usage_fields
 from kdump.state_rows import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import parse_name
+from kdump.storage.sighting import LogDirs, Unseen, sightings, unread_in
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.export.origin import Origins
     from kdump.item import Item
+    from kdump.storage.sighting import Sighting
 
     Row = dict[str, object]
 
@@ -97,6 +102,73 @@ def usage_row(item: PlacedUsage, origins: Origins) -> Row:
     return {**place, **row}
 
 
+def unread_row(unseen: Unseen, phase: str, seen: Sighting | None, origins: Origins) -> Row:
+    """Return a file that was not read as a row of the table `unread`.
+
+    Args:
+        unseen: it, and why.
+        phase: plan, or read.
+        seen: of its directory; None where nothing is known of that.
+        origins: tells where its file is from.
+    """
+    return {
+        "cluster": None if seen is None else seen.cluster,
+        "broker": None if seen is None else seen.broker,
+        **origins.of(unseen.failure.path).columns(),
+        "file": printable(unseen.failure.path),
+        "phase": phase,
+        "reason": printable(unseen.failure.sentence),
+        "bytes": unseen.size,
+    }
+
+
+class UnreadFound(Value):
+    """A row of the table `unread`, and what it says."""
+
+    row: Row
+    failure: OpenFailure
+
+
+def unread_rows(paths: Iterable[str], origins: Origins) -> Iterator[UnreadFound]:
+    """Yield the rows of the table `unread` for some paths, all looked at here.
+
+    Args:
+        paths: of the user, without manifests.
+        origins: tells where files are from.
+    """
+    log_dirs = LogDirs()
+    for seen in sightings(expanded(paths), log_dirs):
+        yield from unread_of(seen, log_dirs, origins)
+
+
+def unread_of(seen: Sighting | OpenFailure, log_dirs: LogDirs, origins: Origins) -> Iterator[UnreadFound]:
+    """Yield the rows of the table `unread` for one directory, or for what could not be opened in the first place.
+
+    Args:
+        seen: where the work was planned.
+        log_dirs: tells log directories apart here.
+        origins: tells where files are from.
+    """
+    if isinstance(seen, OpenFailure):
+        yield UnreadFound(unread_row(Unseen(seen, None, False), "plan", None, origins), seen)
+        return
+    for unseen in unread_in(seen, log_dirs):
+        failure = unseen.failure.replace(kind="read") if unseen.is_gone else unseen.failure
+        yield UnreadFound(unread_row(unseen, "read", seen, origins), failure)
+
+
+def unread_segment_row(path: str, origins: Origins) -> Row:
+    """Return a log that was not read as a row of the table `segments`.
+
+    Args:
+        path: of the log.
+        origins: tells where it is from.
+    """
+    base = parse_name(os.path.basename(path)).base_offset
+    row = _segment_row(SegmentChecked(path, base or 0, 0, 0, 0, None, None, None, is_read=False), {}, set(), origins)
+    return {**row, "baseOffset": base}
+
+
 def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list[Row]:
     """Return the rows that one item of verify is in the table `findings` or `losses`, or one of du in `usage`.
 
@@ -107,6 +179,8 @@ def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list
     """
     if table == "usage":
         return [usage_row(item, origins)] if isinstance(item, PlacedUsage) else []
+    if table == "unread":
+        return []
     if table == "losses":
         return [loss_row(item, origins)] if isinstance(item, Loss) else []
     return [finding_row(item, origins)] if isinstance(item, Finding) else []

@@ -6,8 +6,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from kdump.export.state import TEMPORARY
 from kdump.export.tables import FOLDERS, Kind
 from kdump.render.json.lines import text_or_bytes
+from kdump.storage.own_files import make_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from kdump.render.redact import Redactor
 
 FORMATS = ("parquet", "json", "csv")
-TEMPORARY = ".tmp"
 _TYPES = {
     "batches": "batch",
     "records": "record",
@@ -31,6 +32,7 @@ _TYPES = {
     "commits": "commit",
     "transactions": "transaction",
     "open": "open",
+    "unread": "unread",
     "summary": "summary",
 }
 _GROUP_ROWS = 131_072  # of a row group of Parquet
@@ -71,7 +73,7 @@ class RowFile:
         redactor: Redactor | None = None,
     ) -> None:
         self._table, self._columns, self._redactor = table, columns, redactor
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103 (paths stay text)
+        make_directories(os.path.dirname(path))
         directory, name = os.path.split(path)
         self._path = path
         # readers leave names with a dot at the front alone; two attempts at one file do not meet

@@ -289,19 +289,16 @@ class Finder:
             return
         if query.ask is Ask.TIME and not self._way.is_odd and self._lookup.end_before(*place, base) in (None, base):
             return
-        hole = self._lost_hole
-        if hole is not None and hole.offset is not None and hole.last_offset is not None:
-            is_told = hole.offset in self._holes_told
-            if hole.offset <= wanted <= hole.last_offset and not is_told:
-                self._holes_told.add(hole.offset)
-                yield hole
+        hole = self._lost_hole(wanted)
+        if hole is not None and hole.offset is not None and hole.offset not in self._holes_told:
+            self._holes_told.add(hole.offset)
+            yield hole
 
-    @cached_property
-    def _lost_hole(self) -> Finding | None:
-        from kdump.broker.lost_hole import lost_hole  # the walk over damage: most questions do not need it
+    def _lost_hole(self, offset: int) -> Finding | None:
+        from kdump.broker.missing_walk import lost_holes  # the walk over damage: most questions do not need it
 
         try:
-            return lost_hole(self._partition, self._limits)
+            return lost_holes(self._partition, self._limits).at(offset)
         except (UnreadableError, OSError):  # of a log that no answer needs: compaction may explain the hole there
             return None
 

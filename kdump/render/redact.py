@@ -19,6 +19,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OWN_TOPICS, parse_name, parse_partition
 from kdump.storage.paths import AS_OWNER, DID_YOU_MEAN
 from kdump.value import Value
+from kdump.words.command import ShellCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,7 +52,9 @@ _NAMES_IN = (
     re.compile(r"(\bgroup )(.+)(: its name has a newline)", re.DOTALL),
     re.compile(r"(\bcommit of )(.+)(: (?:the value|version) )", re.DOTALL),
 )
+_TOPIC_WORD = "--topic"
 _TOPIC_OPTION = re.compile(r"(--topic )('[^']*'|\S+)")
+_PLAIN_TOPIC = re.compile(r"[\w.-]+", re.ASCII)
 _WORD = re.compile(r"[^\s\"'()\[\]{},;=<>|]+")
 _PARTITION = re.compile(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
 _COPY = re.compile(r"(.*[^0-9-].*)-([0-9]+)((?:[._-](?![0-9])|\.[0-9a-f]{32}-).*)", re.DOTALL)
@@ -71,6 +74,7 @@ class Redactor:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._topics: set[str] = set()
+        self._odd: dict[str, str] = {}  # topics that are no word of a sentence, by how they stand in one
         self._paths: dict[str, str] = {}
         self._by = ""  # what the rows of usage are by
 
@@ -98,6 +102,8 @@ class Redactor:
             return topic
         if topic not in self._topics:
             self._topics.add(topic)
+            if not _PLAIN_TOPIC.fullmatch(topic):
+                self._odd.update(dict.fromkeys(_written(topic), topic))
             self._paths.clear()  # one of them may have it
         return self.token(topic)
 
@@ -187,8 +193,35 @@ class Redactor:
             at = at + 1 if found is None else found
         return made
 
+    def command(self, command: ShellCommand) -> ShellCommand:
+        """Return a command with tokens for the names in its words, whatever characters these have."""
+        return command.with_words(self._words)
+
+    def _words(self, words: Sequence[str]) -> list[str]:
+        own = 2 if words[0] == "kdump" else 1  # program and verb
+        shown, before = list(words[:own]), ""
+        for word in words[own:]:
+            if before == _TOPIC_WORD:
+                shown.append(self.topic(word))
+            elif word.startswith("-"):
+                option, sign, value = word.partition("=")
+                shown.append(f"{option}{sign}{self._argument(value)}")
+            else:
+                shown.append(word if word in _vocabulary() else self._argument(word))
+            before = word
+        return shown
+
+    def _argument(self, word: str) -> str:
+        """A path, the name of a partition or of a topic that is known; any other word as it is."""
+        is_name = "/" in word or word in self._topics or parse_partition(word) or _COPY.fullmatch(word)
+        return self.path(word) if is_name else word
+
     def text(self, text: str) -> str:
         """Return a sentence or a command with tokens for the names in it."""
+        if isinstance(text, ShellCommand):
+            return self.command(text)
+        for shown, topic in self._odd.items():
+            text = re.sub(rf"{re.escape(shown)}(?=-\d)", self.token(topic), text)
         for pattern in _NAMES_IN:
             text = pattern.sub(lambda found: f"{found[1]}{self._once(found[2])}{found[3]}", text)
         text = _TOPIC_OPTION.sub(lambda found: f"{found[1]}{self.topic(found[2].strip(chr(39)))}", text)
@@ -347,6 +380,12 @@ class _Redacted:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         return getattr(self._sink, name)
+
+
+def _written(topic: str) -> tuple[str, ...]:
+    """How a name stands in a sentence, and in a command in one, without the quotes around it."""
+    quoted = str(ShellCommand(topic))
+    return topic, quoted.removeprefix("$")[1:-1] if quoted.endswith("'") else quoted
 
 
 def _is_kafkas(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kdump.finding import NOT_ALL_READ, Finding, Severity
-from kdump.item import Checked, Loss, PartitionChecked, Scrubbed, Unchecked
+from kdump.item import Certainty, Checked, Loss, PartitionChecked, Scrubbed, Unchecked
 from kdump.storage.file_source import OpenFailure
 
 """Findings that say that part of a file was not looked at: whoever asked has no full answer."""
@@ -25,12 +25,13 @@ class Tally:
         severities: how many findings of each there are, folded ones included.
         offsets_lost, records_lost: what readers do not get, as far as it can be counted; what is absent is not lost.
         records_unknown: losses of which nobody can count the records.
+        offsets_unexplained: that no batch has, while nothing tells whether they are lost.
         unchecked: path and reason of what was not read, or not all of it, once for each file; None for all files.
     """
 
     def __init__(self, *, shallow: bool = False) -> None:
         self.files = self.bytes = self.batches = self.records = self.partitions = self.segments = 0
-        self.offsets_lost = self.records_lost = self.records_unknown = 0
+        self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = 0
         self.severities: Counter[Severity] = Counter()
         self.unchecked: list[tuple[str | None, str]] = [(None, NO_RECORDS)] if shallow else []
         self._partly: set[str] = set()
@@ -39,6 +40,7 @@ class Tally:
         """Take one item into account."""
         if isinstance(item, Finding):
             self.severities[item.severity] += 1 + (item.more or 0)
+            self.records_unknown += item.is_among_holes  # nobody knows in which of them, so no loss counts it
             if item.code in NOT_ALL_READ and item.file not in self._partly:
                 self._partly.add(item.file)
                 self.unchecked.append((item.file, item.message))
@@ -58,10 +60,13 @@ class Tally:
         elif isinstance(item, Scrubbed):
             self.partitions += item.partitions
             self.segments += item.segments
-        elif isinstance(item, Loss) and item.certainty.is_loss:
-            self.offsets_lost += item.offsets
-            self.records_lost += item.records or 0
-            self.records_unknown += item.records is None
+        elif isinstance(item, Loss):
+            if item.counts:
+                self.offsets_lost += item.offsets
+                self.records_lost += item.records or 0
+                self.records_unknown += item.records is None
+            elif item.certainty is Certainty.UNEXPLAINED:
+                self.offsets_unexplained += item.offsets
 
     def totals(self) -> dict[str, int]:
         """Return the numbers by the names that summaries give them."""
@@ -77,6 +82,7 @@ class Tally:
             "offsetsLost": self.offsets_lost,
             "recordsLost": self.records_lost,
             "recordsUnknown": self.records_unknown,
+            "offsetsUnexplained": self.offsets_unexplained,
         }
 
 

@@ -24,7 +24,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kdump.render.shell import command_line
 from kdump.repair import guard, journal
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import (
@@ -45,6 +44,7 @@ from kdump.repair.schema import CUT
 from kdump.storage.fsops import FileOps
 from kdump.storage.paths import as_owner
 from kdump.value import Value
+from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -326,7 +326,9 @@ class Work:
                 later.append(os.path.join(quarantine, name))
         if later:
             what = "a later repair rests" if len(later) == 1 else f"{len(later)} later repairs rest"
-            raise RefusedError(f"{folder}: {what} on it, nothing was done; first: {command_line('undo', *later)}")
+            raise RefusedError(
+                f"{folder}: {what} on it, nothing was done; first: {command_line('undo', *map(named, later))}"
+            )
 
     def carry_out(self) -> None:
         """Make the changes, each by itself."""
@@ -391,7 +393,7 @@ class Work:
                 path = os.path.join(self.directory_path, name)
                 raise RefusedError(
                     f"{path}: was changed since: what the undo would bring back does not fit it any more; {_IF_LATER}; "
-                    f"else leave this one, and see {command_line('verify', self.directory_path)}"
+                    f"else leave this one, and see {command_line('verify', named(self.directory_path))}"
                 )
 
 
@@ -407,9 +409,9 @@ def part_way(path: str, verb: str = "resume") -> Iterator[None]:
         yield
     except (OSError, RefusedError, KeyboardInterrupt) as error:
         other = "undo" if verb == "resume" else "resume"
-        then = f"finish it with kdump {verb} {path}"
+        then = f"finish it with {command_line(verb, named(path))}"
         if verb != "undo":
-            then += f", or take it back with kdump {other} {path}"
+            then += f", or take it back with {command_line(other, named(path))}"
         sentence = (
             error.sentence
             if isinstance(error, RefusedError)

@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kdump.repair.errors import RefusedError
+from kdump.storage.own_files import DIRECTORY, READ
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PIECE = 1024 * 1024
 
 

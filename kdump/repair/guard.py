@@ -6,14 +6,14 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from kdump.render.shell import named, shell_word
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.lock import in_use, users_of
 from kdump.repair.plan import names_of
 from kdump.storage.directory import DirectoryListing
-from kdump.storage.log_dir import is_log_dir
+from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.paths import as_owner
+from kdump.words.command import ShellCommand, command_line, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ def check_plan(plan: Plan, directory: int) -> None:
         plan: what is to be done.
         directory: descriptor of the partition directory.
     """
-    again = f"look at it again: kdump {plan.command}"
+    again = f"look at it again: {command_line(plan.command, named(plan.directory))}"
     if names_of(DirectoryListing(plan.directory)) != tuple(sorted(plan.names)):
         raise RefusedError(f"{plan.directory}: files have come or gone since the plan was made; {again}")
     for name, state in plan.inputs.items():
@@ -128,26 +128,19 @@ def check_users(
     return users.unseen
 
 
-def check_quarantine(path: str, directory: str) -> None:
+def check_quarantine(path: str, directory: str, option: str = "--quarantine") -> None:
     """Refuse a quarantine where a broker looks, or where a broker would remove it.
 
     Args:
         path: the quarantine, as the user wrote it; it need not be there.
         directory: the partition directory.
+        option: that names it.
     """
-    real, inside = os.path.realpath(path), os.path.realpath(directory)
     if os.path.lexists(path) and not os.path.isdir(path):
-        raise RefusedError(f"{path}: is not a directory; name one for --quarantine")
-    if not os.path.isdir(os.path.dirname(real)):
+        raise RefusedError(f"{path}: is not a directory; name one for {option}")
+    if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise RefusedError(f"{path}: there is no directory to make it in")
-    above = real
-    while True:
-        if above == inside or is_log_dir(above):
-            where = "the partition directory" if above == inside else f"the log directory {above}"
-            raise RefusedError(f"{path}: lies in {where}, where a broker would trip over it; name another place")
-        if above == os.path.dirname(above):
-            return
-        above = os.path.dirname(above)
+    refuse_inside_sources(path, [directory], option)
 
 
 def check_room(plan: Plan, quarantine: str) -> None:
@@ -181,7 +174,8 @@ def _path(plan: Plan, name: str) -> str:
 def _demand_closed(path: str) -> None:
     mode = os.stat(path).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise RefusedError(f"{path}: everybody may write here; take that right away first: chmod o-w {path}")
+        closing = ShellCommand("chmod", "o-w", named(path))
+        raise RefusedError(f"{path}: everybody may write here; take that right away first: {closing}")
 
 
 def _demand_writable(path: str) -> None:
@@ -210,7 +204,8 @@ def _demand_same_owner(plan: Plan, change: Change, now: FileState | None, like: 
     owner = now or like
     if (owner.uid, owner.gid) != (like.uid, like.gid):
         names = f"{change.name} and {change.like}"
-        raise RefusedError(f"{plan.directory}: {names} belong to different owners; give them to one: chown")
+        giving = ShellCommand("chown", f"--reference={_path(plan, change.like)}", named(_path(plan, change.name)))
+        raise RefusedError(f"{plan.directory}: {names} belong to different owners; give them to one: {giving}")
 
 
 def _demand_own(plan: Plan, change: Change, owner: FileState | None) -> None:
@@ -227,6 +222,6 @@ def _demand_finished(plan: Plan) -> None:
         if name.endswith(_UNFINISHED):
             why = "a broker puts it in the place of others at its next start, and this plan would not fit any more"
             path = _path(plan, name)
-            aside = f"mv {shell_word(named(path))} DIR"
+            aside = ShellCommand("mv", named(path), "DIR")
             then = f"start the broker once; where none will start, keep it elsewhere, and look again: {aside}"
             raise RefusedError(f"{path}: {why}; {then}")

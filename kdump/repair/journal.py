@@ -13,14 +13,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-import stat
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kdump.repair.errors import RefusedError, SeveralError
-from kdump.repair.file_state import DIRECTORY, READ, state_of_open
+from kdump.repair.file_state import state_of_open
 from kdump.repair.schema import ARMED, DONE, PLANNED, UNDOING, UNDONE, VERSION, BadValueError, check_journal
+from kdump.storage.own_files import DIRECTORY, READ, demand_ours
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _TEMPORARY = "journal.tmp"
 NAME = "journal.json"
 LIMIT = 32 * 1024 * 1024  # bytes of a journal: some ten thousand segments
 MEMBERS = 1_000_000  # values in it, as far as commas tell: what they take in memory
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _KINDS = {errno.ELOOP: "is a symbolic link", errno.ENXIO: "is a special file", errno.ENOTDIR: "lies in no directory"}
 
 
@@ -250,8 +249,8 @@ def open_journal(path: str) -> Opened:
         directory = os.open(os.path.basename(folder) or ".", DIRECTORY | os.O_NOFOLLOW, dir_fd=quarantine)
         fd = os.open(os.path.basename(path), READ, dir_fd=directory)
         found = _demand_file(path, fd)
-        demand_ours(folder, state_of_open(directory), {found.uid})
-        demand_ours(os.path.dirname(folder), state_of_open(quarantine), {found.uid, os.geteuid(), 0}, sticky=True)
+        _demand_ours(folder, directory, {found.uid})
+        _demand_ours(os.path.dirname(folder), quarantine, {found.uid, os.geteuid(), 0}, sticky=True)
         data = _read(path, fd)
         opened, directory = Opened(folder, directory, data, found.uid, found.gid), -1
     except FileNotFoundError as error:
@@ -279,7 +278,7 @@ def _demand_file(path: str, fd: int) -> FileState:
         raise RefusedError(f"{path}: is {found.kind}, not a journal")
     if os.path.basename(path) != NAME:
         raise RefusedError(f"{path}: is not a journal: name the {NAME} in the directory that the repair has made")
-    demand_ours(path, found, {os.geteuid()} if os.geteuid() else {found.uid})
+    demand_ours(path, found.uid, found.mode, {os.geteuid()} if os.geteuid() else {found.uid})
     if found.size > LIMIT:
         raise RefusedError(
             f"{path}: is not a journal of kdump: it has {found.size} bytes, and a journal has at most {LIMIT}"
@@ -287,20 +286,9 @@ def _demand_file(path: str, fd: int) -> FileState:
     return found
 
 
-def demand_ours(path: str, found: FileState, owners: set[int], *, sticky: bool = False) -> None:
-    """Refuse a file or directory that others may have changed.
-
-    Args:
-        path: of it.
-        found: what it is.
-        owners: users that may have it.
-        sticky: a directory in which everybody may write, but remove only files of their own, is good enough.
-    """
-    if found.uid not in owners:
-        raise RefusedError(f"{path}: belongs to user {found.uid}, who may change it; run as that user")
-    if found.mode & _OTHERS and not (sticky and found.mode & stat.S_ISVTX):
-        why = f"others may write it (mode {found.mode:04o}), so nobody knows who has"
-        raise RefusedError(f"{path}: {why}; when you know that nobody changed it: chmod go-w {path}")
+def _demand_ours(path: str, fd: int, owners: set[int], *, sticky: bool = False) -> None:
+    found = state_of_open(fd)
+    demand_ours(path, found.uid, found.mode, owners, sticky=sticky)
 
 
 def _read(path: str, fd: int) -> bytes:

@@ -8,8 +8,8 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from kdump.item import Operation, Planned
-from kdump.render.shell import named
 from kdump.value import Value
+from kdump.words.command import named
 
 if TYPE_CHECKING:
     from kdump.format.batch.header_fields import Patch
@@ -168,7 +168,7 @@ class Plan(Value):
         """
         goes_on: tuple[str, ...] = ()
         if self.lacks:
-            goes_on = (*paths, *options, self.lacks)
+            goes_on = (*map(named, paths), *options, self.lacks)
         elif 0 < len(self.alone) <= _MOST_NAMED:
             goes_on = (*(named(os.path.join(self.directory, name)) for name in self.alone), *options)
         return Planned(
@@ -183,7 +183,7 @@ class Plan(Value):
             self.announces,
             self.kept,
             journal,
-            (*paths, *options),
+            (*map(named, paths), *options),
             bool(self.refused),
             self.offsets_lost,
             self.log_end_before,

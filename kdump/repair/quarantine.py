@@ -9,15 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kdump.repair.file_state import (
-    DIRECTORY,
     open_directory,
     open_to_read,
     pieces,
     sha256_of_name,
     state_of,
-    state_of_open,
 )
-from kdump.repair.journal import demand_ours
+from kdump.storage.own_files import DIRECTORY, demand_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +80,7 @@ class Quarantine:
             above = os.open(root, DIRECTORY | os.O_NOFOLLOW)
             made.callback(os.close, above)
             owners = {os.geteuid(), 0, *(() if os.geteuid() else (owner,))}
-            demand_ours(root, state_of_open(above), owners, sticky=True)
+            _demand_ours(root, above, owners, sticky=True)
             stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{_ODD.sub('_', partition)}-{command}"
             name, number = stem, 1
             while state_of(above, name) is not None:
@@ -94,7 +92,7 @@ class Quarantine:
             ops.sync(above)
             fd = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
             made.callback(os.close, fd)
-            demand_ours(path, state_of_open(fd), {os.geteuid()})
+            _demand_ours(path, fd, {os.geteuid()})
             made.pop_all()
         os.close(above)
         return cls(path, fd, ops, has_made_root=has_made_root)
@@ -173,6 +171,11 @@ class Quarantine:
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _demand_ours(path: str, fd: int, owners: set[int], *, sticky: bool = False) -> None:
+    found = os.fstat(fd)
+    demand_ours(path, found.st_uid, found.st_mode, owners, sticky=sticky)
 
 
 def _remove_directory(path: str, ops: FileOps) -> None:

@@ -31,12 +31,14 @@ from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.open_files import open_source
+from kdump.storage.outputs import refuse_inside_sources
+from kdump.storage.own_files import DIRECTORY
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from kdump.broker.load.recover import Recovered
     from kdump.repair.file_state import FileState
@@ -388,47 +390,58 @@ def _damage(done: Recovered, size: int) -> str:
     )
 
 
-def write_aside(plan: Plan, output: str, ops: FileOps | None = None) -> None:
+def write_aside(plan: Plan, output: str, inputs: Sequence[str] = (), ops: FileOps | None = None) -> None:
     """Write what a plan would put into a partition directory below another directory.
 
     Args:
         plan: with the contents.
         output: the directory; a directory with the name of the partition is made in it.
+        inputs: what the user named, in which nothing is made.
         ops: makes the calls.
 
     Raises:
-        RefusedError: it lies in a log directory, or has such files already.
+        RefusedError: it lies in what is read, in a log directory, or has such files already.
         FailedError: a call failed.
     """
     ops = ops or FileOps()
-    check_quarantine(output, plan.directory)
+    check_quarantine(output, plan.directory, "--output")
     folder = os.path.join(os.path.realpath(output), plan.partition)
+    if os.path.islink(folder):
+        raise RefusedError(f"{folder}: is a symbolic link, and none is followed here; name another directory")
+    refuse_inside_sources(folder, [plan.directory, *inputs], "--output")
     taken = [one.name for one in plan.changes if os.path.lexists(os.path.join(folder, one.name))]
     if taken:
         raise RefusedError(f"{os.path.join(folder, taken[0])}: is there already; name another directory for --output")
+    if not plan.changes:
+        return
     try:
-        for path in (os.path.realpath(output), folder):
-            if plan.changes and not os.path.isdir(path):
-                parent = open_directory(os.path.dirname(path))
-                try:
-                    ops.make_directory(parent, os.path.basename(path))
-                finally:
-                    os.close(parent)
-        for change in plan.changes:
-            if change.content is not None:
-                _write(folder, change.name, change.content.data(), ops)
+        above, name = os.path.split(os.path.realpath(output))
+        outer = os.open(above, DIRECTORY) if not name else _made(os.open(above, DIRECTORY), name, ops)
+        inner = _made(outer, plan.partition, ops)
+        try:
+            for change in plan.changes:
+                if change.content is not None:
+                    _write(inner, change.name, change.content.data(), ops)
+        finally:
+            os.close(inner)
     except OSError as error:
         raise FailedError(f"{folder}: {error.strerror}; the partition was not touched") from error
 
 
-def _write(folder: str, name: str, data: bytes, ops: FileOps) -> None:
-    directory = open_directory(folder)
+def _made(above: int, name: str, ops: FileOps) -> int:
+    """The descriptor of a directory, made where it is not there; that of the one above it is closed."""
     try:
-        fd = ops.create(directory, name)
-        try:
-            ops.write(fd, data, 0)
-            ops.sync(fd)
-        finally:
-            os.close(fd)
+        if state_of(above, name) is None:
+            ops.make_directory(above, name)
+        return os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     finally:
-        os.close(directory)
+        os.close(above)
+
+
+def _write(directory: int, name: str, data: bytes, ops: FileOps) -> None:
+    fd = ops.create(directory, name)
+    try:
+        ops.write(fd, data, 0)
+        ops.sync(fd)
+    finally:
+        os.close(fd)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from kdump.repair import guard, journal
 from kdump.repair.apply import Applied, Means, Work, part_way, sentence_of
 from kdump.repair.errors import FailedError, RefusedError
-from kdump.repair.file_state import DIRECTORY, FileState, state_of
+from kdump.repair.file_state import FileState, state_of
 from kdump.repair.journal import PLANNED, acting_as, acting_as_root
 from kdump.repair.lock import DirectoryLock
 from kdump.repair.quarantine import Quarantine
 from kdump.storage.names import log_bases
+from kdump.storage.own_files import DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,17 +6,29 @@ directory, and what belongs together are all looked at before anything is opened
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
+from kdump.storage.json_rules import (
+    BadValueError,
+    directory,
+    encoded,
+    fields,
+    hexes,
+    items,
+    maybe,
+    members,
+    name,
+    number,
+    one_of,
+    text,
+)
 from kdump.storage.names import parse_name
 
-Rule = Callable[[object, str], None]
-"""Takes a value and its path, and raises BadValueError."""
+if TYPE_CHECKING:
+    from kdump.storage.json_rules import Rule
+
+__all__ = ["ARMED", "CUT", "DONE", "PLANNED", "UNDOING", "UNDONE", "VERSION", "BadValueError", "check_journal"]
 
 PLANNED, ARMED, DONE, UNDOING, UNDONE = "planned", "armed", "done", "undoing", "undone"
 CUT = "cut.records"
@@ -24,148 +36,10 @@ VERSION = 1
 _LONG = 2**63 - 1
 _MOST_ID = 2**32 - 2  # the next one means: leave it as it is
 _RIGHTS = 0o777  # without setuid, setgid and sticky
-_MOST_TEXT = 64 * 1024  # characters
-_MOST_ITEMS = 1_000_000
 _MOST_NAME = 255  # bytes
-_MOST_PATH = 4096
-_MOST_SHOWN = 200  # characters of a path in a message: keys are data too
 _OTHER_RIGHTS = "security.capability"  # an attribute that is a right to do more
 _ATTRIBUTES = ("user.", "trusted.", "security.", "system.posix_acl_", "system.nfs4_acl")
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-
-
-class BadValueError(ValueError):
-    """A value is not what it must be.
-
-    Args:
-        path: of the value, as in `changes[0].before.mode`.
-        why: ends the sentence that begins with the path.
-    """
-
-    def __init__(self, path: str, why: str) -> None:
-        shown = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}..."
-        super().__init__(f"{shown} {why}")
-
-
-# --- rules ------------------------------------------------------------------------------------------------------
-def number(low: int, high: int) -> Rule:
-    """An integer in [low, high]."""
-
-    def rule(value: object, path: str) -> None:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise BadValueError(path, f"is {_kind(value)}, not an integer")
-        if not low <= value <= high:
-            raise BadValueError(path, f"is not from {low} to {high}")
-
-    return rule
-
-
-def one_of(*allowed: object) -> Rule:
-    """One of some values, of the same type."""
-
-    def rule(value: object, path: str) -> None:
-        if not any(type(value) is type(one) and value == one for one in allowed):
-            raise BadValueError(path, f"is none of {', '.join(map(str, allowed))}")
-
-    return rule
-
-
-def text(value: object, path: str, most: int = _MOST_TEXT) -> None:
-    """Characters that a file name may have: raw bytes as surrogates of the os module, no NUL."""
-    if not isinstance(value, str):
-        raise BadValueError(path, f"is {_kind(value)}, not text")
-    try:
-        size = len(os.fsencode(value))
-    except UnicodeEncodeError:
-        raise BadValueError(path, "has characters that no file name can have") from None
-    if "\0" in value or size > most:
-        raise BadValueError(path, "has a NUL" if "\0" in value else f"has more than {most} bytes")
-
-
-def name(value: object, path: str) -> None:
-    """A name that stays in its directory."""
-    text(value, path, _MOST_NAME)
-    if value in ("", ".", "..") or "/" in str(value):
-        raise BadValueError(path, "is not the name of a file")
-
-
-def directory(value: object, path: str) -> None:
-    """An absolute path without detours."""
-    text(value, path, _MOST_PATH)
-    if not str(value).startswith("/") or os.path.normpath(str(value)) != value:
-        raise BadValueError(path, "is not an absolute path without detours")
-
-
-def hexes(digits: int | None = None) -> Rule:
-    """Bytes in small hexadecimal digits: so many digits, or an even number and at least two."""
-
-    def rule(value: object, path: str) -> None:
-        text(value, path)
-        found = str(value)
-        if not found or len(found) % 2 or (digits is not None and len(found) != digits):
-            raise BadValueError(path, f"does not have {digits or 'an even number of'} hexadecimal digits")
-        if set(found) - set("0123456789abcdef"):
-            raise BadValueError(path, "has characters that are not hexadecimal digits")
-
-    return rule
-
-
-def encoded(value: object, path: str) -> None:
-    """Bytes in Base64."""
-    text(value, path, 2 * _MOST_TEXT)
-    try:
-        base64.b64decode(str(value), validate=True)
-    except (binascii.Error, ValueError):
-        raise BadValueError(path, "is not Base64") from None
-
-
-def maybe(inner: Rule) -> Rule:
-    """A rule that also allows null."""
-
-    def rule(value: object, path: str) -> None:
-        if value is not None:
-            inner(value, path)
-
-    return rule
-
-
-def items(inner: Rule, least: int = 0) -> Rule:
-    """An array."""
-
-    def rule(value: object, path: str) -> None:
-        if not isinstance(value, list) or not least <= len(value) <= _MOST_ITEMS:
-            raise BadValueError(path, f"is {_kind(value)}, not an array of {least} to {_MOST_ITEMS} values")
-        for at, one in enumerate(value):
-            inner(one, f"{path}[{at}]")
-
-    return rule
-
-
-def members(key: Rule, inner: Rule) -> Rule:
-    """An object whose keys are data."""
-
-    def rule(value: object, path: str) -> None:
-        for one, content in _object(value, path).items():
-            key(one, f"{path}: a key")
-            inner(content, f"{path}.{one}")
-
-    return rule
-
-
-def fields(rules: dict[str, Rule]) -> Rule:
-    """An object with just these keys."""
-
-    def rule(value: object, path: str) -> None:
-        found, before = _object(value, path), f"{path}." if path else ""
-        for key, inner in rules.items():
-            if key not in found:
-                raise BadValueError(f"{before}{key}", "is missing")
-            inner(found[key], f"{before}{key}")
-        for key in found:
-            if key not in rules:
-                raise BadValueError(f"{before}{key}", "is not known")
-
-    return rule
 
 
 def attribute(value: object, path: str) -> None:
@@ -339,14 +213,3 @@ def _check_patches(change: dict[str, Any], path: str) -> None:
         if position < at or position + len(old) // 2 > size:
             raise BadValueError(f"{path}.patches[{number_}]", "lies in another patch, or beyond the end of the file")
         at = position + len(old) // 2
-
-
-def _object(value: object, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise BadValueError(path or "all of it", f"is {_kind(value)}, not an object")
-    return value
-
-
-def _kind(value: object) -> str:
-    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "an array"}
-    return "null" if value is None else kinds.get(type(value), "an object")

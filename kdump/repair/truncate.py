@@ -15,7 +15,6 @@ from kdump.broker.truncate import LOADED, CutPoint, cut_at_offset, name_error, t
 from kdump.finding import Finding
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
-from kdump.render.shell import command_line, named
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.plan import Bytes, Change, Plan, names_of
@@ -34,6 +33,7 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.storage.raft_snapshots import raft_snapshots
 from kdump.value import Value
+from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -76,10 +76,10 @@ def carve(
     Reports: F06, L12.
 
     Raises:
-        CarveRefusedError: the directory may not be written to; nothing was read.
+        RefusedError: the directory may not be written to; nothing was read.
         OSError: it cannot be written to. Files without their names are removed.
     """
-    with CarveOutput(options.to, ops) as output:
+    with CarveOutput(options.to, (*images, *options.like), ops) as output:
         owners = RunOwners(options.like)
         number = 0
         lines: list[str] = []

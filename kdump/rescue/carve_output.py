@@ -7,11 +7,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kdump.storage.fsops import FileOps
-from kdump.storage.log_dir import log_dir_around
 from kdump.storage.names import run_base
+from kdump.storage.outputs import refuse_inside_sources
+from kdump.storage.own_files import DIRECTORY, demand_leftovers, own_place
+from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -19,24 +21,23 @@ _TEMPORARY = ".kdump-"
 _MARK = f"{_TEMPORARY}carving"  # there while a run is at work, and after one that was killed
 
 
-class CarveRefusedError(Exception):
-    """Nothing was done: the sentence says why, and what to do."""
-
-
 class CarveOutput:
     """Files without their names until they are whole; a context manager.
 
     Args:
         path: of the directory, as the user wrote it; its parent must be there.
+        inputs: that are read: it may lie in none.
         ops: makes the calls.
 
     Raises:
-        CarveRefusedError: something else lies in it, or a broker would find it.
+        RefusedError: something else lies in it, or somebody else has made it; it lies in what is read, or a broker
+            would find it.
         OSError: it cannot be written to.
     """
 
-    def __init__(self, path: str, ops: FileOps | None = None) -> None:
+    def __init__(self, path: str, inputs: Sequence[str] = (), ops: FileOps | None = None) -> None:
         self._ops = ops or FileOps()
+        refuse_inside_sources(path, inputs, "--to")
         self._check(path)
         if not os.path.isdir(path):
             parent = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -45,8 +46,14 @@ class CarveOutput:
                 self._ops.sync(parent)
             finally:
                 os.close(parent)
-        self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for name in sorted(os.listdir(path), key=lambda one: one == _MARK):  # the mark last: it says what the rest is
+        names = os.listdir(path)
+        self._fd = os.open(own_place(path, sticky=False) if names else path, DIRECTORY)
+        try:
+            demand_leftovers(self._fd, path, names)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        for name in sorted(names, key=lambda one: one == _MARK):  # the mark last: it says what the rest is
             self._ops.remove(self._fd, name)
         os.close(self._ops.create(self._fd, _MARK))
         self._ops.sync(self._fd)
@@ -58,16 +65,13 @@ class CarveOutput:
         real = os.path.realpath(path)
         if os.path.lexists(path):
             if not os.path.isdir(path):
-                raise CarveRefusedError(f"{path}: is a file; name a new directory for --to")
+                raise RefusedError(f"{path}: is a file; name a new directory for --to")
             names = os.listdir(path)
             others = sorted(name for name in names if not _is_left(name, was_killed=_MARK in names))
             if others:
-                raise CarveRefusedError(f"{path}: holds {others[0]}; name a new directory for --to")
+                raise RefusedError(f"{path}: holds {others[0]}; name a new directory for --to")
         elif not os.path.isdir(os.path.dirname(real)):
-            raise CarveRefusedError(f"{path}: the directory to make it in does not exist")
-        above = log_dir_around(real)
-        if above is not None:
-            raise CarveRefusedError(f"{path}: lies in the log directory {above}, where a broker would trip over it")
+            raise RefusedError(f"{path}: the directory to make it in does not exist")
 
     @contextmanager
     def appending(self, name: str) -> Iterator[Callable[[bytes], None]]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
-    from kdump.rescue.line import Line, LineLog, Side
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.line import Line, Side
+    from kdump.rescue.log_facts import LogFacts, ReadLog
 
 _MOST = 1_000_000  # records of a batch that are compared, and keys that are followed
 _MOST_BYTES = 64 << 20  # of these keys
@@ -65,13 +65,13 @@ class _Records:
         return at < len(self.offsets) and self.offsets[at] == offset
 
 
-def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: ReadLimits) -> int | None:
+def subset(logs: Sequence[ReadLog], one: Side, other: Side, limits: ReadLimits) -> int | None:
     """Return which of two batches has all the records of the other: 0 or 1; None where neither has.
 
     Nor where that cannot be told: a batch cannot be read, or it has more than a million records, or odd offsets.
 
     Args:
-        logs: by number.
+        logs: all that were read, by number.
         one, other: batches with the same offsets and epoch.
         limits: for reading them.
     """

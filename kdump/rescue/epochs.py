@@ -8,6 +8,7 @@ epoch lies in a hole, only what is known to be below it counts.
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
     from kdump.rescue.log_facts import EpochRun
 
 NEVER = 2**63 - 1
+_SEVERAL = 2  # batches that agree on an epoch that a checkpoint lacks: that is older than they are
 
 
-class Branch(NamedTuple):
+class KnownEpochs(NamedTuple):
     """What one copy knows of leader epochs.
 
     Args:
         runs: of its batches, ascending; those that verify has something against are not among them.
-        starts: where epochs begin by a checkpoint that its batches do not contradict.
+        starts: where epochs begin by a checkpoint that its batches do not contradict; it may lack the newest ones.
     """
 
     runs: list[EpochRun]
@@ -38,7 +40,7 @@ class Branch(NamedTuple):
 
 def branch_of(
     runs: Iterable[EpochRun], checkpoint: Sequence[EpochEntry], log_start: int, doubted: Callable[[EpochRun], bool]
-) -> Branch:
+) -> KnownEpochs:
     """Return what a copy knows, without what its batches and its checkpoint contradict each other in.
 
     Args:
@@ -47,33 +49,83 @@ def branch_of(
         log_start: below it a checkpoint says nothing.
         doubted: tells that the epoch of a run is known to be wrong.
     """
-    merged: list[EpochRun] = []
+    kept: list[EpochRun] = []
     agrees = True
     floor = max([log_start, *(one.start_offset for one in checkpoint[:1])])
     for whole in runs:
         run = whole
         if doubted(run):
             continue
-        if checkpoint and run.last >= floor:
+        is_behind = bool(checkpoint) and run.epoch > checkpoint[-1].epoch and run.first >= checkpoint[-1].start_offset
+        if is_behind and run.batches < _SEVERAL:
+            continue  # one wrong bit looks the same
+        if checkpoint and run.last >= floor and not is_behind:
             first = _epoch_at(checkpoint, max(run.first, floor))
             last = _epoch_at(checkpoint, run.last)
             if first != run.epoch:
-                agrees = False
+                agrees = agrees and run.batches < _SEVERAL
                 continue
             if last != run.epoch:
                 agrees = False
                 end = next(one.start_offset for one in checkpoint if one.epoch > run.epoch)
                 run = run._replace(last=end - 1)
+        kept.append(run)
+    merged: list[EpochRun] = []
+    ascending = _ascending(kept)
+    for run in ascending:
+        if merged and run.first <= merged[-1].last:  # an offset is wrong: what both know is below the lower one
+            merged[-1] = merged[-1]._replace(last=max(merged[-1].first, run.first - 1))
         if merged and merged[-1].epoch == run.epoch:
             merged[-1] = merged[-1]._replace(last=max(merged[-1].last, run.last))
-        elif not merged or run.epoch > merged[-1].epoch:
-            if merged and run.first <= merged[-1].last:  # an offset is wrong: what both know is below the lower one
-                merged[-1] = merged[-1]._replace(last=max(merged[-1].first, run.first - 1))
+        else:
             merged.append(run)
-        elif run.epoch < merged[-1].epoch:
-            agrees = False
+    if len(kept) - len(ascending) and any(one.batches >= _SEVERAL for one in kept if one not in ascending):
+        agrees = False
     starts = {one.epoch: one.start_offset for one in checkpoint} if agrees else {}
-    return Branch(merged, starts)
+    return KnownEpochs(merged, starts)
+
+
+def _ascending(runs: list[EpochRun]) -> list[EpochRun]:
+    """Return the runs of most batches whose epochs do not fall: one wrong epoch is above those behind it, or below.
+
+    Of as many the lower epochs: a higher one would make a branch of its own.
+    """
+    if all(before.epoch <= after.epoch for before, after in pairwise(runs)):
+        return runs
+    before: list[int] = [-1] * len(runs)
+    epochs: list[int] = []  # ascending, as are the numbers of batches: the best that ends with each
+    best: list[tuple[int, int]] = []  # batches so far, and the run that is the last of them
+    for number, run in enumerate(runs):
+        at = bisect_right(epochs, run.epoch)
+        count, before[number] = best[at - 1] if at else (0, -1)
+        count += run.batches
+        if at and epochs[at - 1] == run.epoch:
+            at -= 1
+        stop = at
+        while stop < len(best) and best[stop][0] <= count:
+            stop += 1
+        epochs[at:stop], best[at:stop] = [run.epoch], [(count, number)]
+    found, number = [], best[-1][1]
+    while number >= 0:
+        found.append(runs[number])
+        number = before[number]
+    return found[::-1]
+
+
+def goes_another_way(run: EpochRun, checkpoint: Sequence[EpochEntry]) -> bool:
+    """Tell whether several batches of one epoch contradict the checkpoint of another copy, as far as that one knows.
+
+    Args:
+        run: the batches.
+        checkpoint: its entries, ascending; of what lies behind the newest it says only that no epoch is lower.
+    """
+    newest = checkpoint[-1]
+    if run.batches < _SEVERAL or run.last < checkpoint[0].start_offset:
+        return False
+    if run.last >= newest.start_offset and run.epoch < newest.epoch:
+        return True
+    known = _epoch_at(checkpoint, run.first), _epoch_at(checkpoint, min(run.last, newest.start_offset))
+    return run.first <= newest.start_offset and run.epoch not in known
 
 
 def _epoch_at(checkpoint: Sequence[EpochEntry], offset: int) -> int | None:
@@ -88,12 +140,12 @@ class LineHistory:
         leader: the branch that gives the line.
     """
 
-    def __init__(self, leader: Branch) -> None:
+    def __init__(self, leader: KnownEpochs) -> None:
         self._ranges: dict[int, tuple[int, int]] = {}
         self._starts: dict[int, int] = {}
         self._add(leader, NEVER)
 
-    def _add(self, branch: Branch, cut: int) -> None:
+    def _add(self, branch: KnownEpochs, cut: int) -> None:
         for epoch, start in branch.starts.items():
             if start < cut or cut == NEVER:
                 self._starts.setdefault(epoch, start)
@@ -104,14 +156,18 @@ class LineHistory:
             low, high = self._ranges.get(run.epoch, (run.first, last))
             self._ranges[run.epoch] = min(low, run.first), max(high, last)
 
-    def foreign(self, branch: Branch) -> list[tuple[int, int]]:
-        """Return the ranges of offsets in which a branch has another epoch than the checkpoint of the line says."""
+    def foreign(self, branch: KnownEpochs) -> list[tuple[int, int]]:
+        """Return the ranges of offsets in which a branch has another epoch than the checkpoint of the line says.
+
+        Behind its newest entry it may lack epochs that are newer still, but none that is older.
+        """
         starts = sorted((start, epoch) for epoch, start in self._starts.items())
         found: list[tuple[int, int]] = []
         for run in branch.runs:
-            at = bisect_right(starts, (run.first, NEVER)) - 1
-            if 0 <= at < len(starts) - 1 and starts[at][1] != run.epoch:
-                found.append((run.first, min(run.last, starts[at + 1][0] - 1)))
+            for (start, epoch), (end, _) in pairwise([*starts, (NEVER, NEVER)]):
+                first, last = max(run.first, start), min(run.last, end - 1)
+                if first <= last and run.epoch != epoch and (end != NEVER or run.epoch < epoch):
+                    found.append((first, last))
         return found
 
     @property
@@ -131,7 +187,7 @@ class LineHistory:
         first = self._ranges[after][0]
         return first if first == known else known
 
-    def cut_of(self, branch: Branch) -> int:
+    def cut_of(self, branch: KnownEpochs) -> int:
         """Return up to which offset (exclusive) another branch belongs to the line; and learn from it.
 
         Source: AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.endOffsetFor.
@@ -149,7 +205,8 @@ class LineHistory:
                 return 0
             return self.end_of(max(below)) if below else branch.runs[0].first
         end = self.end_of(shared)
-        later = next((run.first for run in branch.runs if run.epoch > shared), NEVER)
+        newer = [run.first for run in branch.runs if run.epoch > shared]
+        later = min([*newer, *(start for epoch, start in branch.starts.items() if epoch > shared)], default=NEVER)
         cut = min(end, later)
         self._add(branch, cut)
         return cut

@@ -17,7 +17,7 @@ from kdump.rescue.epochs import NEVER
 from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, first_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.batch.window import Window
     from kdump.format.read_limits import ReadLimits
@@ -86,6 +86,10 @@ class ContradictionError(Exception):
         super().__init__(why)
         self.why = why
         self.sides = sides
+
+
+class PartedError(Exception):
+    """A copy contradicts another one, and it is not known yet from where on which of them do not count."""
 
 
 class WrongEpochError(Exception):
@@ -206,14 +210,15 @@ class Line:
         cuts: for each copy up to which offset it counts.
         limits: for reading.
         prefer: number of the copy that wins, None for none.
+        knows_partings: the cuts say where copies contradict the one that wins.
         is_subset: tells of two batches of one place which one has all the records of the other: 0, 1, or None.
         doubted: tells whether the epoch that a copy has at an offset is known to be wrong: copy, epoch, offset.
 
     Attributes:
         extents: EXTENT numbers for each stretch of it.
-        divergent: what does not belong to it.
+        divergent: what does not belong to it, also where its offsets are covered.
         pairs: batches of one place of which the larger was taken.
-        cuts: as given.
+        cuts: as given, but for copies that contradict the line sooner.
     """
 
     def __init__(
@@ -224,19 +229,24 @@ class Line:
         prefer: int | None,
         is_subset: Callable[[Side, Side], int | None],
         doubted: Callable[[int, int, int], bool],
+        *,
+        knows_partings: bool = False,
     ) -> None:
         self.extents = array("q")
         self.divergent: list[Divergent] = []
         self.pairs: list[Pair] = []
-        self.cuts = cuts
+        self.cuts = list(cuts)
         self._limits = limits
         self._prefer = prefer
+        self._knows_partings = knows_partings
         self._is_subset = is_subset
         self._doubted = doubted
         self._last = -1
         self._epoch = -1
         self._in_hand = -1  # log of the latest extent
         self._copies = {log.number: log.copy for log in logs}
+        self._reached = dict.fromkeys(self._copies.values(), -1)  # the last offset that each copy has of it
+        self._aside: dict[int, int] = {}  # where the latest batch ends that has another epoch than the line, by copy
         self._build(logs)
 
     @property
@@ -285,6 +295,7 @@ class Line:
         for at in range(0, len(rows), STRETCH):
             self.extents.extend((log.number, *rows[at : at + STRETCH], 1))
         self._last, self._in_hand = rows[-1], log.number
+        self._reached[log.copy] = self._last
         self._epoch = log.facts.epochs[-1].epoch if log.facts.epochs else -1
 
     def _step(self, group: list[Cursor], bound: int) -> None:
@@ -327,20 +338,26 @@ class Line:
         """Take `count` batches that all of a group have."""
         head = group[0]
         last = head.lasts[head.k + count - 1]
-        good = [one for one in group if last < self.cuts[one.log.copy] and not one.is_foreign(one.k)]
+        good = [one for one in group if self._counts(one, last)]
         if not good:
             for one in group:
+                self._set_aside(one, count)
                 self._diverge(one, count)
             return
         if head.first <= self._last:  # it begins inside of what is there already
-            for one in group:
-                self._overlaps(one)
+            self._overlap(group)
             return
         best = next((one for one in good if one.log.number == self._in_hand), good[0])
         copies = len({one.log.copy for one in good})
         self._extent(best, count, copies)
         for one in group:
+            self._reached[one.log.copy] = self._last
             one.move(one.k + count)
+
+    def _counts(self, one: Cursor, last: int | None = None) -> bool:
+        """Whether the batch in hand, or all up to a last offset, may be of the line."""
+        last = one.lasts[one.k] if last is None else last
+        return last < self.cuts[one.log.copy] and not one.is_foreign(one.k)
 
     def _extent(self, one: Cursor, count: int, copies: int) -> None:
         k, stop = one.k, one.k + count
@@ -351,7 +368,22 @@ class Line:
             rows[-EXTENT + END], rows[-EXTENT + LAST] = end, last
         else:
             rows.extend((number, position, end, first, last, copies))
+        for copy, end in self._aside.items():
+            if end >= first:
+                self._part(copy, first)
         self._last, self._in_hand, self._epoch = last, number, one.epochs[stop - 1]
+
+    def _part(self, copy: int, offset: int) -> None:
+        """From an offset on a copy is of another branch."""
+        self.cuts[copy] = min(self.cuts[copy], offset)
+
+    def _set_aside(self, one: Cursor, count: int = 1) -> None:
+        """Batches have another epoch than the line: of another branch, if the line has another batch there."""
+        copy, first = one.log.copy, one.first
+        if first > self._reached[copy] and one.is_foreign(one.k):
+            self._aside[copy] = one.lasts[one.k + count - 1]
+            if first <= self._last:
+                self._part(copy, first)
 
     def _reaches_over(self, one: Cursor, start: int) -> None:
         """The batches from a row on reach into the next log of their copy."""
@@ -377,23 +409,35 @@ class Line:
                 self.divergent.append(row)
             at = end
 
-    def _overlaps(self, one: Cursor) -> None:
-        """A batch begins inside of what the line has: of the same copy it is a leftover; else it is another branch."""
-        rows = self.extents
-        if self._prefer is not None or one.log.copy == self._copies[self._in_hand]:
+    def _overlap(self, group: Sequence[Cursor]) -> None:
+        """A batch begins inside of what the line has: a leftover of its own copy, or of another branch."""
+        for one in group:
+            self._set_aside(one)
+            if self._counts(one) and one.first > self._reached[one.log.copy]:
+                rows = self.extents
+                here = Side(
+                    self._copies[rows[-EXTENT]],
+                    rows[-EXTENT],
+                    rows[-EXTENT + AT],
+                    rows[-EXTENT + FIRST],
+                    self._last,
+                    self._epoch,
+                    0,
+                )
+                self._contradict(f"batches overlap at offset {one.first}", here, one.side())
+        for one in group:
             self._diverge(one, 1)
-            return
-        side = one.side()
-        here = Side(
-            self._copies[rows[-EXTENT]],
-            rows[-EXTENT],
-            rows[-EXTENT + AT],
-            rows[-EXTENT + FIRST],
-            self._last,
-            self._epoch,
-            0,
-        )
-        raise ContradictionError(f"batches overlap at offset {side.first}", [here, side])
+
+    def _contradict(self, why: str, *sides: Side) -> None:
+        """Two copies contradict each other.
+
+        Raises:
+            PartedError: one of them may be on the branch of the copy that wins, and nobody has looked yet.
+            ContradictionError: nothing decides.
+        """
+        if self._prefer is not None and not self._knows_partings:
+            raise PartedError
+        raise ContradictionError(why, list(sides))
 
     # --- where copies differ --------------------------------------------------------------------------------
     def _differing(self, group: list[Cursor]) -> None:
@@ -401,40 +445,42 @@ class Line:
         best = self._chosen(group)
         if best is None:
             for one in group:
+                self._set_aside(one)
                 self._diverge(one, 1)
+            return
+        if best.first <= self._last:
+            self._overlap(group)
             return
         same = [one for one in group if one is best or _is_same(one, best)]
         others = [one for one in group if one not in same]
         for one in others:
+            if not _has_same_bytes(one, best):
+                self._set_aside(one)
             self._other_side(one, best, len(group))
-        if best.first <= self._last:
-            for one in same:
-                self._overlaps(one)
-        else:
-            self._extent(best, 1, len({one.log.copy for one in same}))
-            for one in same:
-                one.move(one.k + 1)
-        for one in others:
+        self._extent(best, 1, len({one.log.copy for one in same}))
+        last = self._last
+        for one in group:
+            if one in same or one.lasts[one.k] == last:
+                self._reached[one.log.copy] = self._last
             one.move(one.k + 1)
 
     def _chosen(self, group: list[Cursor]) -> Cursor | None:
         """The one that counts, None where none does."""
-        good = [one for one in group if one.lasts[one.k] < self.cuts[one.log.copy] and not one.is_foreign(one.k)]
-        best = self._epoch_of_same_bytes(group)
-        if best is None and self._prefer is not None:
-            best = next((one for one in good if one.log.copy == self._prefer), None)
-        if best is not None or not good:
-            return best
+        fitting = self._epoch_of_same_bytes(group)
+        good = [one for one in group if self._counts(one)]
+        if not good:
+            return None
+        if fitting is not None and fitting in good:
+            good = [fitting, *(one for one in good if one is not fitting)]
         best = good[0]
         for other in good[1:]:
-            best = self._better(best, other)
+            best = self._better(best, other, group)
         return best
 
     def _other_side(self, one: Cursor, best: Cursor, most: int) -> None:
         """What becomes of a batch that was not taken; the last pairs, so many at most, are of its offset."""
-        k, b = one.k, best.k
-        if one.lasts[k] == best.lasts[b] and one.crcs[k] == best.crcs[b] and one.sizes[k] == best.sizes[b]:
-            return  # the same bytes under another epoch
+        if _has_same_bytes(one, best):
+            return  # under another epoch
         side = one.side()
         if any(pair.other == side for pair in self.pairs[-most:]):
             return
@@ -449,9 +495,7 @@ class Line:
     def _epoch_of_same_bytes(self, group: list[Cursor]) -> Cursor | None:
         """Of batches with the same bytes under the CRC and different epochs, the one whose epoch fits."""
         for head, other in combinations(group, 2):
-            k, j = head.k, other.k
-            same = head.lasts[k] == other.lasts[j] and head.crcs[k] == other.crcs[j] and head.sizes[k] == other.sizes[j]
-            if not same or head.epochs[k] == other.epochs[j]:
+            if not _has_same_bytes(head, other) or head.epochs[head.k] == other.epochs[other.k]:
                 continue
             ends = [one.next_epoch() for one in (head, other)]
             limit = min((end for end in ends if end is not None and end >= 0), default=NEVER)
@@ -473,10 +517,12 @@ class Line:
     def _is_doubted(self, one: Cursor) -> bool:
         return self._doubted(one.log.copy, one.epochs[one.k], one.firsts[one.k])
 
-    def _better(self, one: Cursor, other: Cursor) -> Cursor:
-        """Of two batches that begin at one offset the one that counts."""
-        if _is_same(one, other):
+    def _better(self, one: Cursor, other: Cursor, group: Sequence[Cursor]) -> Cursor:
+        """Of two batches of a group, which begin at one offset, the one that counts."""
+        if _has_same_bytes(one, other):
             return one
+        if any(third.log.copy == other.log.copy and _has_same_bytes(one, third) for third in group):
+            return one  # the copy has that one too: what it has twice is no other branch
         a, b = one.side(), other.side()
         if (a.last, a.epoch) == (b.last, b.epoch):
             which = self._is_subset(a, b)
@@ -484,7 +530,16 @@ class Line:
                 taken, left = ((one, a), b) if which == 0 else ((other, b), a)
                 self.pairs.append(Pair(taken[1], left))
                 return taken[0]
-        raise ContradictionError(f"different batches at offset {a.first}, and epochs do not decide", [a, b])
+        if a.copy == b.copy == self._prefer:
+            return one
+        self._contradict(f"different batches at offset {a.first}, and epochs do not decide", a, b)
+        return one
+
+
+def _has_same_bytes(one: Cursor, other: Cursor) -> bool:
+    """Whether two batches that begin at one offset are the same under the CRC; epochs are outside of that."""
+    k, j = one.k, other.k
+    return (one.lasts[k], one.crcs[k], one.sizes[k]) == (other.lasts[j], other.crcs[j], other.sizes[j])
 
 
 def _is_same(one: Cursor, other: Cursor) -> bool:

@@ -17,6 +17,7 @@ from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
 from kdump.rescue.log_facts import STRETCH, Place, batches_of, first_offset
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
+from kdump.rescue.unplaced import unplaced
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class LineWriter:
     Attributes:
         result: what it has come to, once it is written.
         standing: how the copies stand beside that.
+        records_below: intact records that stay out as they are below the log start offset.
         latest_epoch: the newest leader epoch in it, below 0 for none.
     """
 
@@ -78,15 +80,21 @@ class LineWriter:
         self._refused: dict[int, str] = {}
         self.expected = 0
         self.records = 0
+        self.records_below = 0  # intact ones that stay out as they are below the log start offset
         self.latest_epoch = -1
         self.offsets_lost = self.records_lost = self.ranges_unknown = self.diverged = 0
         self.first: int | None = None
 
     @property
     def start_by_checkpoint(self) -> int | None:
-        """The log start offset that the checkpoint of the result's log directory must have, None where it need not."""
+        """The log start offset that the checkpoint of the result's log directory must have, None where it need not.
+
+        Where batches below it were rescued that is their first offset: by the old one a broker would delete them.
+        """
         base = self._base if self._base is not None else 0
-        return self._start if self._start is not None and self._start > base else None
+        if self._start is None or self._start <= base:
+            return None
+        return self.result.log_start_offset if self._options.below_log_start else self._start
 
     @property
     def size(self) -> int:
@@ -115,10 +123,11 @@ class LineWriter:
         for number, cut in enumerate(self._line.cuts):
             ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
             spots.extend(lost_logs(self._path, ranges))
-        is_compacted = self._work.is_compacted
-        if is_compacted:  # what a whole copy lacks was cleaned away there, whatever stands in another one
+        holes = self._work.line_holes(self._line)
+        if holes.has_trace:  # what a whole copy lacks was cleaned away there, whatever stands in another one
             spots = list(but_for(spots, self._work.whole_ranges(self._line)))
-        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=is_compacted)
+        ends = self._line.last + 1, self._witnesses.index_end(self._line)
+        return Missing(self._work.name, self._path, spots, ends, holes)
 
     def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
@@ -186,8 +195,10 @@ class LineWriter:
     def _hole(self, first: int, last: int, ends: Sequence[int]) -> Hole | None:
         """Return the hole of a range that the line does not have, None where compaction has made it."""
         spots = self._missing.spots(first, last)
-        if not spots and self._missing.is_compacted and not self._witnesses.lacks_log(first, last):
-            return None
+        if not spots and not self._witnesses.lacks_log(first, last):
+            verdict = self._missing.verdict(first, last)
+            if verdict.certainty is Certainty.ABSENT or verdict.because is Code.L17:
+                return None
         codes = tuple(dict.fromkeys(code for spot in spots for code in spot.place.codes))
         return Hole(first, last, codes, may_end=not self._witnesses.has_no_marker(first, last, ends))
 
@@ -347,6 +358,7 @@ class LineWriter:
         certainty = Certainty.ABSENT if is_below else Certainty.DOUBTFUL
         loss = Loss(self._path, self._work.name, one.log.path, position, size, first, last, count, certainty, codes)
         before = self._outs[-1] if self._outs else None
+        self.records_below += count if is_below else 0
         if is_below and before is not None and _goes_on(before, loss):
             assert before.position is not None
             length, known = position + size - before.position, (before.records or 0) + count
@@ -410,7 +422,7 @@ class LineWriter:
             self._lose(loss)
 
     def _lose(self, loss: Loss) -> None:
-        if loss.certainty.is_loss:
+        if loss.counts:
             self.offsets_lost += loss.offsets
             if loss.records is None:
                 self.ranges_unknown += 1
@@ -439,7 +451,8 @@ class LineWriter:
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
                 self._extras.append((offset if isinstance(offset, int) else -1, row))
-        for branch in self._line.divergent:
+        more = unplaced(self._work.read, self._line, self._missing, self.expected, self._known_end, self._limit)
+        for branch in (*self._line.divergent, *more):
             source = self._work.read_source(branch.copy)
             epoch = None if branch.epoch < 0 else branch.epoch
             self.diverged += branch.records

@@ -20,6 +20,7 @@ from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
@@ -47,6 +48,7 @@ _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or ho
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 STRETCH = 4  # position, end (bytes), first and last offset
+_MOST_HOLES = 1 << 17  # of one log
 _POSITION, _END, _FIRST, _LAST = range(STRETCH)
 
 
@@ -97,11 +99,12 @@ class Place(NamedTuple):
 
 
 class EpochRun(NamedTuple):
-    """Batches of one leader epoch, one behind the other: the first offset, and the last."""
+    """Batches of one leader epoch, one behind the other: the first offset, the last, and how many batches."""
 
     epoch: int
     first: int
     last: int
+    batches: int = 1
 
 
 class Wrappers:
@@ -149,6 +152,8 @@ class LogFacts(Value):
         batches: how many are in the stretches.
         times: timestamp of the first of these, and the largest, ms; None where there is none.
         is_renamed: its batches do not fit its name.
+        traced_to: the offset after the last batch that shows a cleaner at work; 0 for none.
+        holes: first and last offset and position of the first of these gaps.
     """
 
     stretches: array[int]
@@ -164,6 +169,8 @@ class LogFacts(Value):
     batches: int
     times: tuple[int, int] | None
     is_renamed: bool = False
+    traced_to: int = 0
+    holes: Sequence[tuple[int, int, int]] = ()
 
     @property
     def first(self) -> int | None:
@@ -355,6 +362,7 @@ class _Walk:
         self._around = around
         self._limits = limits
         self._base = base
+        self._known_end = known_end
         self.errors: list[Finding] = []
         self._gaps: list[Finding] = []
         self._findings: list[Finding] = []
@@ -374,12 +382,15 @@ class _Walk:
         )
         self._walk.checks.follow_producers = follow_producers
         self._gaps_between = 0
+        self._holes: list[tuple[int, int, int]] = []
 
     def _report(self, finding: Finding) -> None:
         if finding.gap:
             self._gaps.append(finding)
         elif finding.code is Code.O04:
             self._gaps_between += 1
+            if len(self._holes) < _MOST_HOLES and finding.offset is not None and finding.last_offset is not None:
+                self._holes.append((finding.offset, finding.last_offset, finding.position or 0))
         elif finding.code in NOT_ALL_READ:
             self._findings.append(finding)
         elif finding.code not in (Code.B01,) and (finding.severity is Severity.ERROR or is_of_header(finding)):
@@ -456,7 +467,7 @@ class _Walk:
         return any(after) and self._around.at(int.from_bytes(header[:8], "big")) != 0
 
     def _at_end(self, finding: Finding, next_base: int | None) -> Finding:
-        """The last batch of a log has the batch before it and the end of the file for neighbours."""
+        """The last batch of a log has the batch before it and the end that something knows for neighbours."""
         if finding.position is None or finding.length is None or finding.offset is None:
             return finding
         if finding.position + finding.length != self._log.size or self._gaps_between or finding.last_offset is None:
@@ -466,8 +477,12 @@ class _Walk:
             return finding
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1
-        fits = first < after <= layout.LARGEST_OFFSET + 1 and next_base in (None, after)
-        return finding.replace(expected=first) if fits else finding
+        fits = first < after <= layout.LARGEST_OFFSET + 1
+        if not fits or after != (self._known_end() if next_base is None else next_base):
+            return finding  # an overlap that a broker wrote looks the same to the batch before it
+        header = header_at(self._log, finding.position)
+        epoch = None if header is None else header[layout.LEADER_EPOCH]
+        return finding if self._around.begins(epoch, finding.offset) else finding.replace(expected=first)
 
     def facts(self) -> LogFacts:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
@@ -496,6 +511,8 @@ class _Walk:
             self._findings,
             stretches.batches,
             stretches.times,
+            traced_to=stretches.traced_to,
+            holes=self._holes,
         )
 
     def _zeroed(self) -> Iterator[Finding]:
@@ -667,14 +684,14 @@ class Stretches:
     Attributes:
         rows: STRETCH numbers for each stretch.
         epochs: the runs of leader epochs.
-        has_transactions, lacks_records, batches: as in `LogFacts`.
+        has_transactions, lacks_records, traced_to, batches: as in `LogFacts`.
     """
 
     def __init__(self, wrappers: Wrappers) -> None:
         self.rows = array("q")
         self.epochs: list[EpochRun] = []
         self.has_transactions = self.lacks_records = False
-        self.batches = 0
+        self.batches = self.traced_to = 0
         self._times: tuple[int | None, int | None] = (None, None)
         self._wrappers = wrappers
 
@@ -712,23 +729,28 @@ class Stretches:
         lowest, highest = _scan.extremes(part.rows, part.count, layout.LEADER_EPOCH)
         if not self.lacks_records and part.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
             self.lacks_records = _scan.lacks_records(part.rows, part.count)
+        traced = _scan.last_trace(part.rows, part.count)
+        if traced >= 0:
+            self.traced_to = max(self.traced_to, part.cell(traced, layout.LAST_OFFSET) + 1)
         if lowest == highest:
-            self._epoch(lowest, first, last)
+            self._epoch(lowest, first, last, part.count)
         else:
             for k in range(part.count):
                 self._epoch(
                     part.cell(k, layout.LEADER_EPOCH),
                     first_offset(part, k, self._wrappers),
                     part.cell(k, layout.LAST_OFFSET),
+                    1,
                 )
 
-    def _epoch(self, epoch: int, first: int, last: int) -> None:
+    def _epoch(self, epoch: int, first: int, last: int, batches: int) -> None:
         if epoch < 0:
             return
-        if self.epochs and self.epochs[-1].epoch == epoch:
-            self.epochs[-1] = self.epochs[-1]._replace(last=max(last, self.epochs[-1].last))
+        before = self.epochs[-1] if self.epochs else None
+        if before is not None and before.epoch == epoch:
+            self.epochs[-1] = before._replace(last=max(last, before.last), batches=before.batches + batches)
         else:
-            self.epochs.append(EpochRun(epoch, first, last))
+            self.epochs.append(EpochRun(epoch, first, last, batches))
 
     def last_before(self, position: int) -> int | None:
         """Return the last offset of the batch that ends at a position, None where none is known."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.missing_offsets import HoleVerdict
 from kdump.item import Certainty, Loss
 from kdump.rescue.log_facts import STRETCH, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from kdump.rescue.holes import LineHoles
     from kdump.rescue.log_facts import LogFacts
 
 
@@ -141,18 +143,20 @@ class Missing:
         partition: its name.
         path: of the directory of the result.
         spots: of all logs.
-        end: behind the last batch of the line. The active segment is never cleaned: of what is missing from there on
-            no compaction is the reason. Source: LogCleanerManager.cleanableOffsets.
-        is_compacted: offsets before that which are simply not there were cleaned away.
+        ends: behind the last batch of the line, and the end by what offset indexes know; of what lies between them
+            batches were here.
+        holes: judges what is simply not there.
     """
 
-    def __init__(self, partition: str, path: str, spots: Sequence[Spot], end: int, *, is_compacted: bool) -> None:
+    def __init__(
+        self, partition: str, path: str, spots: Sequence[Spot], ends: tuple[int, int], holes: LineHoles
+    ) -> None:
         self._partition = partition
         self._path = path
         self._batches = _Spots(one for one in spots if not one.is_gap)
         self._gaps = _Spots(one for one in spots if one.is_gap)
-        self._end = end
-        self.is_compacted = is_compacted
+        self._end, self._index_end = ends
+        self._holes = holes
 
     def spots(self, first: int, last: int) -> list[Spot]:
         """Return what stands in a range."""
@@ -180,17 +184,28 @@ class Missing:
             if begin > end:
                 continue
             if begin > at:
-                yield self.plain(at, begin - 1)
+                yield from self.plain(at, begin - 1)
             yield self.loss(begin, end, Certainty.LOST, spot, records=None)
             at = end + 1
         if at <= last:
-            yield self.plain(at, last)
+            yield from self.plain(at, last)
 
-    def plain(self, first: int, last: int) -> Loss:
-        """Return the loss of offsets that no source has."""
-        absent = self.is_compacted and first < self._end
-        certainty = Certainty.ABSENT if absent else Certainty.LOST
-        return Loss(self._path, self._partition, None, None, None, first, last, None, certainty, ())
+    def plain(self, first: int, last: int) -> Iterator[Loss]:
+        """Yield the losses of offsets that no source has."""
+        if first >= self._end and first < self._index_end:
+            until = min(last, self._index_end - 1)
+            yield self._plain(first, until, HoleVerdict(Certainty.LOST))
+            first = until + 1
+        if first <= last:
+            yield self._plain(first, last, self.verdict(first, last))
+
+    def verdict(self, first: int, last: int) -> HoleVerdict:
+        """Return what is to be said of offsets that no source has."""
+        return self._holes.verdict(first, last, is_end=first >= self._end)
+
+    def _plain(self, first: int, last: int, verdict: HoleVerdict) -> Loss:
+        because = () if verdict.because is None else (verdict.because.name,)
+        return Loss(self._path, self._partition, None, None, None, first, last, None, verdict.certainty, because)
 
     def loss(self, first: int, last: int, certainty: Certainty, spot: Spot, *, records: int | None) -> Loss:
         """Return the loss of a place."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.kinds import FileKind
-from kdump.render.shell import command_line, named, renaming, shell_word
 from kdump.rescue.raft_files import raft_files
 from kdump.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
+from kdump.words.command import ShellCommand, command_line, named, renaming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,11 +30,13 @@ class Beside(NamedTuple):
         has_id: it has a partition.metadata.
         log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
         latest_epoch: the newest entry of its leader-epoch-checkpoint, below 0 for none.
+        is_lowered: the log-start-offset-checkpoint has a higher number in a source.
     """
 
     has_id: bool
     log_start: int | None
     latest_epoch: int
+    is_lowered: bool = False
 
 
 def steps_before(
@@ -70,7 +72,8 @@ def steps_after(
     raft = None
     if result.partition.startswith(f"{METADATA_TOPIC}-"):
         raft = raft_files(work.directories, result.log_start_offset, result.log_end_offset, beside.latest_epoch)
-    return (*better, *steps_for(result, path, beside.log_start, needs_id=needs_id, raft=raft))
+    steps = steps_for(result, path, beside.log_start, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered)
+    return (*better, *steps)
 
 
 def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
@@ -83,7 +86,7 @@ def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
         yield SalvageStep(command, why)
 
 
-def _once_more(work: PartitionSalvage, *others: str) -> str:
+def _once_more(work: PartitionSalvage, *others: str) -> ShellCommand:
     """The command that salvages a partition from all of its sources, and others, into another directory."""
     name = () if work.is_named else ("--name", work.name)
     return command_line("salvage", *map(named, work.whole_sources), *others, "--to", "DIR", *name)
@@ -112,15 +115,35 @@ def _steps_without(without: Sequence[str]) -> Iterator[SalvageStep]:
         yield SalvageStep(None, why)
 
 
-def _checkpoint_of_start(name: str, log_start: int) -> str:
-    """Say what the log-start-offset-checkpoint of a log directory must have."""
+def _checkpoint_of_start(name: str, log_start: int, *, is_lowered: bool) -> str:
+    """Say what the log-start-offset-checkpoint of a log directory must have; `is_lowered`: it has a higher one."""
     topic, _, number = name.rpartition("-")
     line = f"`{topic} {number} {log_start}`; line 2 counts the entries"
     until = f"until then verify takes the offsets below {log_start} for lost"
+    if is_lowered:
+        until = f"by the number that is there a broker deletes what was rescued from offset {log_start} on"
     return f"log-start-offset-checkpoint says {line}: {until}"
 
 
-def notes_if_sound(standing: Standing, name: str, log_start: int | None) -> Iterator[str]:
+def note_below(name: str, records: int, start: int | None) -> Iterator[str]:
+    """Yield what is said of intact records that stay out as they are below the log start offset.
+
+    Args:
+        name: of the partition.
+        records: how many they are.
+        start: the log start offset.
+    """
+    if records and start is not None:
+        many = "1 intact record" if records == 1 else f"{records} intact records"
+        them = "it" if records == 1 else "them"
+        yield (
+            f"{name}: {many} below the log start offset {start} stay out, and a broker deletes {them} from the "
+            "sources: where that start is a mistake, copy the sources before a broker runs on them, and run salvage "
+            "with --below-log-start"
+        )
+
+
+def notes_if_sound(standing: Standing, name: str, log_start: int | None, *, is_lowered: bool) -> Iterator[str]:
     """Yield what there is to know where nothing is to be put in place; nothing where something is.
 
     Whether a copy that ends early has lost its end nobody can tell.
@@ -129,13 +152,14 @@ def notes_if_sound(standing: Standing, name: str, log_start: int | None) -> Iter
         standing: how the copies stand beside the result.
         name: of the partition.
         log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
+        is_lowered: it has a higher one in a source.
     """
     if not standing.is_sound:
         return
     for path, end in standing.short:
         yield f"{path} ends at offset {end}, before another copy: it may follow that one, and must not lead before"
     if log_start is not None:
-        yield f"wherever you copy it to, see that {_checkpoint_of_start(name, log_start)}"
+        yield f"wherever you copy it to, see that {_checkpoint_of_start(name, log_start, is_lowered=is_lowered)}"
 
 
 def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
@@ -168,7 +192,13 @@ def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
 
 
 def steps_for(
-    result: Salvaged, path: str, log_start: int | None, *, needs_id: bool | None, raft: RaftFiles | None = None
+    result: Salvaged,
+    path: str,
+    log_start: int | None,
+    *,
+    needs_id: bool | None,
+    raft: RaftFiles | None = None,
+    is_lowered: bool = False,
 ) -> Iterator[SalvageStep]:
     """Yield what a person does with a partition that was salvaged.
 
@@ -179,6 +209,7 @@ def steps_for(
         needs_id: it needs a partition.metadata that it does not have; None where only brokers with KRaft need it, and
             nobody knows whether these are.
         raft: what the sources have beside the metadata log; None for another partition.
+        is_lowered: the log-start-offset-checkpoint has a higher number in a source.
 
     Source: LogManager.isStrayKraftReplica (a log without a topic id is a stray).
     """
@@ -224,7 +255,8 @@ def steps_for(
         f"a leader without these records would make the others cut them{why}",
     )
     if log_start is not None:
-        yield SalvageStep(None, f"on each see that {_checkpoint_of_start(result.partition, log_start)}")
+        entry = _checkpoint_of_start(result.partition, log_start, is_lowered=is_lowered)
+        yield SalvageStep(None, f"on each see that {entry}")
     yield SalvageStep(None, f"on each, {lower}")
     yield SalvageStep(None, _start_them(result, topic, path))
     if result.open_transactions:
@@ -270,9 +302,9 @@ def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Itera
         yield SalvageStep(None, f"no source has a sound quorum-state: {vote}; ask before you start it")
 
 
-def _copying(file: str, path: str) -> str:
+def _copying(file: str, path: str) -> ShellCommand:
     """The command that puts a file of a source beside the segments of the result."""
-    return f"cp -p {shell_word(named(file))} {shell_word(named(path))}/"
+    return ShellCommand("cp", "-p", named(file), f"{named(path)}/")
 
 
 def _start_them(result: Salvaged, topic: str, path: str) -> str:
@@ -282,7 +314,8 @@ def _start_them(result: Salvaged, topic: str, path: str) -> str:
         return f"start them; commits of groups may be lost: `{command}` lists what groups have committed there"
     if topic in OWN_TOPICS:
         return "start them"
+    command = command_line("groups", "LOGDIR...", "--topic", topic)
     return (
         f"start them; reset groups that had committed an offset above {result.log_end_offset}: "
-        f"`kdump groups LOGDIR... --topic {topic}` (those of all brokers) lists what they had committed"
+        f"`{command}` (those of all brokers) lists what they had committed"
     )

@@ -8,15 +8,27 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.format.batch.offset_order import unknown
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.ranges import RangeSet
-from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
-from kdump.rescue.holes import was_compacted
-from kdump.rescue.line import ContradictionError, Line, LineLog, Side, WrongEpochError
+from kdump.rescue.epochs import NEVER, KnownEpochs, LineHistory, branch_of, goes_another_way
+from kdump.rescue.holes import LineHoles, has_trace
+from kdump.rescue.line import (
+    EXTENT,
+    FIRST,
+    LAST,
+    LOG,
+    ContradictionError,
+    Line,
+    LineLog,
+    PartedError,
+    Side,
+    WrongEpochError,
+)
 from kdump.rescue.log_facts import (
     STRETCH,
     LogFacts,
@@ -46,6 +58,7 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
     from kdump.rescue.log_facts import EpochRun
+    from kdump.rescue.partings import Branch, BranchBatch, Parting
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.salvaged import Salvaged
     from kdump.storage.misplaced import Misplaced
@@ -67,6 +80,7 @@ class SalvageOptions(Value):
         progress: somebody looks at the progress.
         doubtful: path of a new file for records that no CRC vouches for, None for none.
         jobs: processes, one for a partition at a time; 0 for every core.
+        policies: what is known of topics.
     """
 
     segment_bytes: int
@@ -77,6 +91,7 @@ class SalvageOptions(Value):
     progress: bool
     doubtful: str | None = None
     jobs: int = 1
+    policies: TopicPolicies = NO_POLICIES
 
 
 class RefusalError(Exception):
@@ -110,6 +125,7 @@ class PartitionSalvage:
         self._options = options
         self._cache = OpenFileCache()
         self._wrong_epochs: set[tuple[int, int]] = set()
+        self._unlike: list[tuple[Copy, Copy]] = []  # whose batches contradict the checkpoint of which
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -142,14 +158,13 @@ class PartitionSalvage:
         These are its batches that lie one behind the other, from the base offset of a log on and up to the next log.
 
         Args:
-            line: of all copies; one that has left it does not count, nor one with a single hole.
+            line: of all copies; one that has left it does not count, nor one in which nothing shows a cleaner at work.
         """
         found = RangeSet()
         left = {one.copy for one in line.divergent}
         for number in range(len(self._copies)):
-            own = [one.facts for one in self.read if one.copy == number]
-            if sum(one.gaps for one in own) == 1 and not any(one.lacks_records for one in own):
-                left.add(number)  # a hole that stands alone is no compaction
+            if sum(one.facts.gaps for one in self.read if one.copy == number) and not self._has_trace(number):
+                left.add(number)
         for one in self.read:
             if one.copy in left or self.is_run(one.copy) or not one.facts.stretches:
                 continue
@@ -207,6 +222,7 @@ class PartitionSalvage:
                 self._load(number, copy, log, TolerantSource(opened, OSError))
                 done += opened.size
                 yield Progress(done, total, log.path)
+            self._judge_checkpoint(number)
             if not copy.is_run:
                 self._leave_out_foreign(number)
                 self._mend_offsets(number)
@@ -353,7 +369,7 @@ class PartitionSalvage:
     def _mend_offsets(self, copy: int) -> None:
         """The first batch of a log has the log before it and its file name for neighbours."""
         own = [number for number, one in enumerate(self.read) if one.copy == copy]
-        if self._was_compacted(copy):
+        if self._has_trace(copy):
             return
         for before, number in pairwise(own):
             one = self.read[number]
@@ -364,13 +380,24 @@ class PartitionSalvage:
             if finding is not None:
                 self._again(number, [finding])
 
-    def _was_compacted(self, copy: int) -> bool:
-        return was_compacted(self._copies[copy], ((one.log, one.facts) for one in self.read if one.copy == copy))
+    def _has_trace(self, copy: int) -> bool:
+        return has_trace(self._copies[copy], self._logs_of(copy))
 
-    @property
-    def is_compacted(self) -> bool:
-        """Whether compaction was at work in any copy."""
-        return any(map(self._was_compacted, range(len(self._copies))))
+    def _logs_of(self, copy: int) -> list[tuple[SourceLog, LogFacts]]:
+        return [(one.log, one.facts) for one in self.read if one.copy == copy]
+
+    def line_holes(self, line: Line) -> LineHoles:
+        """Return what judges the holes of the line.
+
+        Args:
+            line: of all copies.
+        """
+        copies = [(copy, self._logs_of(number), line.cuts[number]) for number, copy in enumerate(self._copies)]
+        limit = self._options.limits.max_batch_bytes
+        left_out = RangeSet()
+        for branch in line.divergent:
+            left_out.add(branch.first, branch.last)
+        return LineHoles(self.name, copies, line.last + 1, left_out, self._options.policies, self._cache, limit)
 
     def _again(self, number: int, given: list[Finding]) -> None:
         """Read a log again with header fields put right that its neighbours determine."""
@@ -386,13 +413,25 @@ class PartitionSalvage:
             self.problems.append(OpenFailure(log.path, "read", sentence))
         self.read.append(ReadLog(log, number, raw, facts.overlay(raw), facts))
 
+    def _judge_checkpoint(self, number: int) -> None:
+        """Read the logs of a copy again without the checkpoint of another one that tells of another history."""
+        copy = self._copies[number]
+        while (other := self._checkpoint_for(copy)) is not copy:
+            runs = [run for one in self.read if one.copy == number for run in one.facts.epochs]
+            if not any(goes_another_way(run, other.epochs) for run in runs):
+                return
+            self._unlike.append((copy, other))
+            for at, one in enumerate(self.read):
+                if one.copy == number:
+                    self._again(at, [])
+
     def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
         segment = copy.segment(log, self._cache)
         return read_log(
             raw,
             log.base,
             self._options.limits,
-            copy.epochs_around(log, self._checkpoint_for(copy).epochs),
+            copy.epochs_around(log, self._checkpoint_for(copy)),
             next_base=log.next_base,
             known_end=self._known_end_of(copy, log),
             hints=segment.hints if log.base is not None else tuple,
@@ -403,10 +442,10 @@ class PartitionSalvage:
     def _checkpoint_for(self, copy: Copy) -> Copy:
         """Return whose leader-epoch-checkpoint tells of a copy: its own, else the one with the newest epoch.
 
-        One that begins as its own does and goes on has seen more of the same log.
+        One that begins as its own does and goes on has seen more of the same log, unless the batches go another way.
         """
         own = list(copy.epochs)
-        more = [one for one in self._copies if list(one.epochs[: len(own)]) == own]
+        more = [one for one in self._copies if list(one.epochs[: len(own)]) == own and (copy, one) not in self._unlike]
         return max((copy, *more), key=lambda one: one.epochs[-1].epoch if one.epochs else -1)
 
     def _order_runs(self) -> None:
@@ -497,6 +536,10 @@ class PartitionSalvage:
                 found.append(offset)
         return max(found, default=None)
 
+    def is_start_above(self, offset: int) -> bool:
+        """Return whether a checkpoint of a copy has a log start offset above another one."""
+        return any((copy.checkpoint(FileKind.LOG_START)[0] or 0) > offset for copy in self._copies)
+
     def _note_tiered(self, copy: Copy, start: int) -> None:
         """Say which offsets a copy lacks that only a tiered log may lack."""
         first = min(copy.bases, default=start)
@@ -514,35 +557,87 @@ class PartitionSalvage:
         Raises:
             RefusalError: the copies contradict each other, and epochs do not decide.
         """
-        from kdump.rescue.compacted import subset
-
         prefer = self._preferred()
         around = self._around()
+        partings: list[Parting] | None = None
         for _ in range(_ATTEMPTS):
             cuts, foreign = self._cuts(prefer)
+            if partings is not None:
+                cuts = [min(cut, one.cut) for cut, one in zip(cuts, partings, strict=True)]
             logs = [
                 LineLog(number, one.copy, one.source, one.facts, *around[number], foreign[one.copy])
                 for number, one in enumerate(self.read)
             ]
             try:
-                line = Line(
-                    logs,
-                    cuts,
-                    self._options.limits,
-                    prefer,
-                    lambda one, other, logs=logs: subset(logs, one, other, self._options.limits),  # type: ignore[misc]
-                    self._is_doubted,
-                )
+                line = self._line_of(logs, cuts, prefer, knows_partings=partings is not None)
             except WrongEpochError as error:
                 self._wrong_epochs.add((error.copy, error.epoch))
+                partings = None  # the epochs that these rest on were wrong
+            except PartedError:
+                assert prefer is not None
+                partings = self._partings(logs, cuts, prefer)
             except ContradictionError as error:
                 sides = "; ".join(self._side(side) for side in error.sides)
-                raise RefusalError(f"{self.name}: {error.why}: {sides}. Say which counts: --prefer SOURCE") from None
+                how = "Say which counts: --prefer SOURCE"
+                if prefer is not None:
+                    how = f"--prefer {self._options.prefer} has nothing there: leave out the source that does not count"
+                raise RefusalError(f"{self.name}: {error.why}: {sides}. {how}") from None
             else:
                 if prefer is None and self._options.epochs is None:
                     self._demand_borne_out(line)
+                if partings is not None and prefer is not None:
+                    self._note_unsure(line, partings, prefer)
                 return line
         raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other; use --prefer SOURCE")
+
+    def _line_of(self, logs: list[LineLog], cuts: list[int], prefer: int | None, *, knows_partings: bool) -> Line:
+        limits = self._options.limits
+        return Line(logs, cuts, limits, prefer, self._subset, self._is_doubted, knows_partings=knows_partings)
+
+    def _subset(self, one: Side, other: Side) -> int | None:
+        from kdump.rescue.compacted import subset
+
+        return subset(self.read, one, other, self._options.limits)
+
+    def _partings(self, logs: Sequence[LineLog], cuts: list[int], prefer: int) -> list[Parting]:
+        """Return how far each copy goes with the one that was preferred."""
+        from kdump.rescue.branch_batches import CopyBatches
+        from kdump.rescue.partings import partings
+
+        branches: list[Branch] = []
+        for number in range(len(self._copies)):
+            own = [log for log in logs if log.copy == number]
+            alone = self._line_of(own, cuts, number, knows_partings=True)
+            branches.append(CopyBatches(alone, self.read, self._options.limits))
+        return partings(branches, prefer, cuts, self._is_version)
+
+    def _is_version(self, one: BranchBatch, other: BranchBatch) -> bool:
+        assert one.side is not None
+        assert other.side is not None
+        return self._subset(one.side, other.side) is not None
+
+    def _note_unsure(self, line: Line, found: Sequence[Parting], prefer: int) -> None:
+        """Say what is taken of a source that shares no batch with the preferred one from somewhere on."""
+        rows = line.extents
+        end = max((row[1] for one in self.read if one.copy == prefer for row in one.facts.spans), default=-1)
+        for number, one in enumerate(found):
+            if number == prefer or one.agreed >= end:
+                continue
+            spans = [
+                (max(rows[at + FIRST], one.agreed + 1), min(rows[at + LAST], one.cut - 1))
+                for at in range(0, len(rows), EXTENT)
+                if self.read[rows[at + LOG]].copy == number
+            ]
+            told = ", ".join(f"{first}..{last}" for first, last in spans if first <= last)
+            if told:
+                mine, other = self._copies[number].source, self._copies[prefer].source
+                parts = (
+                    f"it contradicts that from offset {one.cut} on" if one.cut < NEVER else "it has none behind that"
+                )
+                self.notes.append(
+                    f"{mine}: offsets {told} are taken from it though from offset {one.agreed + 1} on it has no batch "
+                    f"in common with {other} ({parts}): nothing tells where the two part; compare these records"
+                )
 
     def _demand_borne_out(self, line: Line) -> None:
         """Refuse a line that only the last batch of one copy gives, by an epoch one bit away from the one before it.
@@ -626,7 +721,7 @@ class PartitionSalvage:
         cuts = [NEVER] * len(branches)
         if self._options.epochs is not None:
             starts = {one.epoch: one.start_offset for one in self._options.epochs}
-            history = LineHistory(Branch([], starts))
+            history = LineHistory(KnownEpochs([], starts))
         elif prefer is not None:
             history = LineHistory(branches[prefer])
             order.remove(prefer)
@@ -636,7 +731,7 @@ class PartitionSalvage:
             cuts[number] = history.cut_of(branches[number])
         return cuts, [tuple(history.foreign(branch)) for branch in branches]
 
-    def _branch(self, number: int) -> Branch:
+    def _branch(self, number: int) -> KnownEpochs:
         copy = self._copies[number]
         runs: list[EpochRun] = [run for one in self.read if one.copy == number for run in one.facts.epochs]
         start, is_sound = copy.checkpoint(FileKind.LOG_START)

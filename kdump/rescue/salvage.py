@@ -7,22 +7,24 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
-from kdump.item import Progress
+from kdump.item import Certainty, Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
-from kdump.rescue.next_steps import Beside, notes_if_sound, steps_after, steps_before
+from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, steps_after, steps_before
 from kdump.rescue.partition import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.standing import Standing, standing_by
-from kdump.rescue.target import Staging, Target, UnfitError
+from kdump.rescue.target import Staging, Target
 from kdump.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases
+from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
+from kdump.storage.refusal import RefusedError
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -65,7 +67,11 @@ def salvage(
         ops: makes the calls that write.
     """
     ops = ops or FileOps()
-    found = find_copies(sources)
+    try:
+        found = find_copies(sources)
+    except RefusedError as error:
+        yield SalvageRefused("", str(error), failed=False)
+        return
     yield from found.problems
     try:
         groups = _named(found.copies, wanted)
@@ -76,9 +82,11 @@ def salvage(
     works = {name: PartitionSalvage(name, copies, options) for name, copies in sorted(groups.items(), key=_order)}
     target = Target(wanted.to, ops)
     try:
+        if options.doubtful is not None:
+            refuse_inside_sources(options.doubtful, sources, "--doubtful")
         whole = target.check(sources, {name: work.sources for name, work in works.items()})
         target.clean()
-    except UnfitError as error:
+    except RefusedError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
     except OSError as error:
@@ -98,7 +106,7 @@ def salvage(
         with in_order(range(len(parts)), make, options.jobs, total=_total(works) if options.progress else None) as made:
             for (name, work), items in zip(parts, made, strict=False):
                 if name in whole:
-                    yield _as_before(target, work, unread[name])
+                    yield _kept(target, work, unread[name])
                 yield from _named_at_last(name, items, target, doubtful)
         if doubtful is not None:
             doubtful.close()
@@ -237,7 +245,9 @@ def _written(
     has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
     before = steps_before(work, writer.result, path, without)
     standing = Standing() if before else writer.standing
-    beside = Beside(has_id, start, writer.latest_epoch)
+    is_lowered = start is not None and work.is_start_above(start)
+    beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
+    below = tuple(note_below(work.name, writer.records_below, start))
     after = steps_after(work, standing, writer.result, path, beside)
     yield SalvageDone(
         writer.result,
@@ -246,13 +256,13 @@ def _written(
         writer.records_lost,
         writer.ranges_unknown,
         writer.diverged,
-        (*work.notes, *notes_if_sound(standing, work.name, start)),
+        (*work.notes, *below, *notes_if_sound(standing, work.name, start, is_lowered=is_lowered)),
         (*before, *after),
         is_new=True,
         without=without,
         is_part=is_part,
         left_out=tuple(writer.left_out),
-        is_sound=standing.is_sound,
+        is_sound=standing.is_sound and not below,
         is_of_runs=work.is_of_runs,
     )
 
@@ -262,13 +272,27 @@ def _sentence(error: OSError) -> str:
     return f"{where}{error.strerror or error}"
 
 
+def _kept(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone | SalvageRefused:
+    """What a run before this one has made, as far as its rows are rows of kdump."""
+    try:
+        return _as_before(target, work, unread)
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError):
+        path = target.rows_path(work.name)
+        why = (
+            f"{path}: are no rows of kdump; remove it and {os.path.join(target.path, work.name)}, or name another --to"
+        )
+        return SalvageRefused(work.name, why, failed=False)
+
+
 def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone:
     """What a run before this one has made; the sources are not read again."""
     name = work.name
-    records = unknown = diverged = 0
+    records = unknown = diverged = below = 0
     last: dict[str, Any] = {}
     for loss in losses_of(target.rows_path(name)):
-        if loss.certainty.is_loss:
+        if loss.certainty is Certainty.ABSENT and loss.file is not None:
+            below += loss.records or 0
+        if loss.counts:
             records += loss.records or 0
             unknown += loss.records is None
     for text in lines_of(target.rows_path(name)):
@@ -282,9 +306,10 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     is_part = bool(work.parts)
     before = steps_before(work, result, path, without)
     standing = Standing() if before else standing_by(result.copies)
-    start = _log_start_in(path, result)
+    is_lowered = work.is_start_above(result.log_start_offset)
+    start = result.log_start_offset if is_lowered else _log_start_in(path, result)
     epochs = PartitionDir(path, LogDir(target.path)).epochs
-    beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1)
+    beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1, is_lowered)
     steps = (*before, *steps_after(work, standing, result, path, beside))
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
@@ -292,9 +317,12 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     if changed:
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
-    notes = (note, *notes_if_sound(standing, name, start))
+    told = tuple(note_below(name, below, start))
+    notes = (note, *told, *notes_if_sound(standing, name, start, is_lowered=is_lowered))
     done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
-    return done.replace(without=without, is_part=is_part, is_of_runs=work.is_of_runs, is_sound=standing.is_sound)
+    return done.replace(
+        without=without, is_part=is_part, is_of_runs=work.is_of_runs, is_sound=standing.is_sound and not told
+    )
 
 
 def _log_start_in(path: str, result: Salvaged) -> int | None:

@@ -20,8 +20,10 @@ from kdump.storage.lost_logs import lost_of, no_logs
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
+from kdump.storage.own_files import why_not_of_owner
 from kdump.storage.partition_dir import PartitionDir
-from kdump.storage.paths import base_name, is_dir, parent, real
+from kdump.storage.paths import base_name, is_dir, is_remote, parent, real
+from kdump.storage.refusal import RefusedError
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
@@ -103,16 +105,17 @@ class Copy:
         """The entries of a sound leader-epoch-checkpoint, ascending."""
         return () if self.is_run else self.directory.sound_epochs
 
-    def epochs_around(self, log: SourceLog, entries: Sequence[EpochEntry]) -> EpochsAround:
+    def epochs_around(self, log: SourceLog, other: Copy) -> EpochsAround:
         """Return what lies around a log says of leader epochs.
 
         Args:
             log: of this copy.
-            entries: of the checkpoint that tells of it.
+            other: the copy whose leader-epoch-checkpoint tells of it: this one, or another.
         """
+        is_other = other is not self
         if self.is_run or log.base is None:
-            return EpochsAround(entries)
-        return self.directory.epochs_around(log.base, entries)
+            return EpochsAround(other.epochs, is_other=is_other)
+        return self.directory.epochs_around(log.base, other.epochs, is_other=is_other)
 
     @cached_property
     def _epoch_starts(self) -> list[int]:
@@ -228,6 +231,9 @@ def find_copies(sources: Iterable[str]) -> Found:
 
     Args:
         sources: partition directories, logs, directories of runs, or log directories, as the user wrote them.
+
+    Raises:
+        RefusedError: the list beside runs may be that of somebody else.
     """
     copies: list[Copy] = []
     problems: list[OpenFailure] = []
@@ -301,7 +307,7 @@ def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict
     if logs:
         yield Copy(directory, logs, name if is_partition_name(name) else None)
     by_name: dict[str | None, list[SourceLog]] = {}
-    told = _told(listing) if runs else {}
+    told = _told(listing, runs[0]) if runs else {}
     for run in runs:
         topic_partition, kind = told.get(run, (None, "log"))
         if kind == "log":
@@ -310,10 +316,25 @@ def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict
         yield Copy(directory, some, one, is_run=True)
 
 
-def _told(listing: DirectoryListing) -> dict[str, tuple[str | None, str]]:
-    """What the list beside the runs says of each: its partition, and whether it is of a log."""
-    opened = open_source(listing.join(_RUNS))
+def _told(listing: DirectoryListing, run: str) -> dict[str, tuple[str | None, str]]:
+    """What the list beside the runs says of each: its partition, and whether it is of a log.
+
+    Raises:
+        RefusedError: it is not as trusted as the runs, and would say what goes into which partition.
+    """
+    path = listing.join(_RUNS)
+    if not is_remote(path) and os.path.lexists(path):
+        try:
+            found_rows, found_run = os.stat(path, follow_symlinks=False), os.stat(listing.join(run))
+        except OSError:
+            return {}
+        why = why_not_of_owner(path, found_rows, found_run)
+        if why is not None:
+            raise RefusedError(f"{why}; look into it, and move it away: without it, name runs as files with --name")
+    opened = open_source(path, follow=False)
     if isinstance(opened, OpenFailure):
+        if not opened.missing:
+            raise RefusedError(f"{opened.sentence}; it says which partition each run belongs to")
         return {}
     found: dict[str, tuple[str | None, str]] = {}
     with opened:
@@ -321,7 +342,7 @@ def _told(listing: DirectoryListing) -> dict[str, tuple[str | None, str]]:
     for line in data.splitlines():
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and isinstance(row.get("file"), str):
             name = row.get("topicPartition")
@@ -393,7 +414,7 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
     base = parsed.base_offset if parsed.kind is FileKind.LOG else None
     partition: str | None = base_name(folder or ".")
     if is_run:
-        partition = _told(directory.listing).get(name, (None, ""))[0]
+        partition = _told(directory.listing, name).get(name, (None, ""))[0]
     elif not is_partition_name(partition or ""):
         partition = None
     yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_run=is_run)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
-from kdump.rescue.holes import was_compacted
+from kdump.rescue.holes import has_trace
 from kdump.rescue.line import AT, END, EXTENT
 from kdump.rescue.log_facts import STRETCH
 from kdump.salvaged import SalvagedCopy
@@ -102,7 +102,7 @@ def _is_sound(copy: Copy, logs: Sequence[LogFacts], *, has_id: bool) -> bool:
     if (copy.checkpoint(FileKind.LOG_START)[0] or 0) > _end(copy, logs):
         return False
     gaps = sum(one.gaps for one in logs) + sum(before != first for before, first in _borders(logs))
-    if gaps and not was_compacted(copy, zip(copy.logs, logs, strict=True)):
+    if gaps and not has_trace(copy, zip(copy.logs, logs, strict=True)):
         return False
     return _is_sound_beside(copy, has_id=has_id) and copy.known_end(_end(copy, logs)) == _end(copy, logs)
 

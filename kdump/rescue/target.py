@@ -5,27 +5,24 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from kdump.rescue.sources import is_partition_name
 from kdump.storage.directory import cannot_list
-from kdump.storage.log_dir import log_dir_around
 from kdump.storage.names import SALVAGE_ROWS
-from kdump.storage.paths import parent, real
+from kdump.storage.outputs import refuse_inside_sources
+from kdump.storage.own_files import DIRECTORY, demand_leftovers, open_own, own_place
+from kdump.storage.paths import parent
+from kdump.storage.refusal import RefusedError
+from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import BinaryIO
 
     from kdump.storage.fsops import FileOps
 
-_TEMPORARY = ".kdump-salvage-"
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-
-class UnfitError(Exception):
-    """The directory may not be written into; the sentence says why, and what to do."""
+_TEMPORARY = ".kdump-salvage~"  # no topic has such a character in its name
 
 
 class Target:
@@ -58,38 +55,45 @@ class Target:
             the names of the partitions that are whole already.
 
         Raises:
-            UnfitError: it is refused.
+            RefusedError: it is refused.
             OSError: it cannot be made.
         """
-        where = real(self.path)
-        for source in sources:
-            inside = real(source) if os.path.isdir(source) else real(parent_of(source))
-            if not os.path.isdir(source) and not is_partition_name(os.path.basename(inside)):
-                continue  # a log by itself, in any directory
-            if where == inside or where.startswith(os.path.join(inside, "")):
-                raise UnfitError(f"{self.path}: lies in the source {source}; name a directory elsewhere")
-        above = log_dir_around(where)
-        if above is not None:
-            raise UnfitError(f"{self.path}: lies in the log directory {above}; a broker would take it for its own")
+        refuse_inside_sources(self.path, sources, "--to")
         if not os.path.lexists(self.path):
             above = parent(self.path) or "."
             if not os.path.lexists(above):
-                why = f"no such directory, and --to goes into it; make it first: mkdir -p {shlex.quote(above)}"
+                make = ShellCommand("mkdir", "-p", named(above))
+                why = f"no such directory, and --to goes into it; make it first: {make}"
                 raise FileNotFoundError(errno.ENOENT, why, above)
-            os.close(os.open(above, _DIRECTORY))
+            os.close(os.open(above, DIRECTORY))
             if not os.access(above, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
                 raise PermissionError(errno.EACCES, f"cannot be made: {os.strerror(errno.EACCES)}", self.path)
             return set()
         if not os.path.isdir(self.path):
-            raise UnfitError(f"{self.path}: not a directory; name a new one")
-        return self._whole(names)
+            raise RefusedError(f"{self.path}: not a directory; name a new one")
+        whole = self._whole(names)
+        self._demand_own()
+        return whole
+
+    def _demand_own(self) -> None:
+        """What a former run has left says what is removed, and what stays as it is: it must be the user's own.
+
+        Raises:
+            RefusedError: somebody else may have made it.
+        """
+        if os.listdir(self.path):
+            directory = os.open(own_place(self.path, sticky=False), DIRECTORY | os.O_NOFOLLOW)
+            try:
+                demand_leftovers(directory, self.path, os.listdir(directory))
+            finally:
+                os.close(directory)
 
     def _whole(self, names: dict[str, tuple[str, ...]]) -> set[str]:
         whole: set[str] = set()
         try:
             entries = set(os.listdir(self.path))
         except OSError as error:
-            raise UnfitError(cannot_list(self.path, error).sentence) from None
+            raise RefusedError(cannot_list(self.path, error).sentence) from None
         for entry in sorted(entries):
             if entry.startswith(_TEMPORARY):
                 continue
@@ -103,8 +107,8 @@ class Target:
                 if made_of == names[entry]:
                     whole.add(entry)
                     continue
-                raise UnfitError(f"{self.path}: {entry} was made of other sources; name a new directory")
-            raise UnfitError(f"{self.path}: has {entry} already; name a new directory, or an empty one")
+                raise RefusedError(f"{self.path}: {entry} was made of other sources; name a new directory")
+            raise RefusedError(f"{self.path}: has {entry} already; name a new directory, or an empty one")
         return whole
 
     def rows_path(self, partition: str) -> str:
@@ -114,25 +118,39 @@ class Target:
     def sources_of(self, partition: str) -> tuple[str, ...] | None:
         """Return the sources that the last row of a partition names, None where there is none."""
         last: dict[str, Any] = {}
-        with suppress(OSError, ValueError), open(self.rows_path(partition), "rb") as file:  # noqa: PTH123
+        with suppress(OSError, ValueError, LookupError, RecursionError), self._rows(partition) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 1024 * 1024))
             last = json.loads(file.read().splitlines()[-1])
         found = last.get("sources") if isinstance(last, dict) else None
         return tuple(found) if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
+
+    def _rows(self, partition: str) -> BinaryIO:
+        """The rows of a partition; neither a link nor a pipe.
+
+        Raises:
+            RefusedError: they are no file, or somebody else may have written them.
+            OSError: there are none.
+        """
+        path = self.rows_path(partition)
+        directory = os.open(self.path, DIRECTORY)
+        try:
+            return os.fdopen(open_own(directory, os.path.basename(path), path, "a file of rows of kdump"), "rb")
+        finally:
+            os.close(directory)
 
     def open(self) -> None:
         """Open the directory, and make it where it is not there."""
         if self.fd >= 0:
             return
         if not os.path.isdir(self.path):
-            above = os.open(parent(self.path) or ".", _DIRECTORY)
+            above = os.open(parent(self.path) or ".", DIRECTORY)
             try:
                 with suppress(FileExistsError):  # another process has made it meanwhile
                     self._ops.make_directory(above, os.path.basename(os.path.normpath(self.path)))
                 self._ops.sync(above)
             finally:
                 os.close(above)
-        self.fd = os.open(self.path, _DIRECTORY)
+        self.fd = os.open(self.path, DIRECTORY)
 
     def clean(self) -> None:
         """Remove what a killed run has left, before anything is made."""
@@ -179,7 +197,7 @@ class Target:
         if not os.path.isdir(path) or os.path.islink(path):
             self._ops.remove(self.fd, name)
             return
-        inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.fd)
+        inner = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self.fd)
         try:
             for one in os.listdir(inner):
                 self._ops.remove(inner, one)
@@ -228,7 +246,7 @@ class Staging:
         for name in (self._name, self._rows_name):
             self._target.discard(name)
         self._ops.make_directory(self._target.fd, self._name)
-        self.directory = os.open(self._name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._target.fd)
+        self.directory = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self._target.fd)
         self._rows = self._ops.create(self._target.fd, self._rows_name)
 
     def row(self, text: str) -> None:
@@ -271,8 +289,3 @@ class Staging:
 
 def _rows_name(partition: str) -> str:
     return f"{_TEMPORARY}{partition}{SALVAGE_ROWS}"
-
-
-def parent_of(path: str) -> str:
-    """Return the directory of a file."""
-    return os.path.dirname(path) or "."

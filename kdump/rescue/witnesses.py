@@ -58,17 +58,29 @@ class Witnesses:
             ends.append(min(copy.known_end(end), line.cuts[number]))
         return max(ends)
 
+    def index_end(self, line: Line) -> int:
+        """Return the offset up to which offset indexes know of batches of the line."""
+        known = [
+            min(offset, line.cuts[one.copy])
+            for one in self._read
+            if one.log.next_base is None
+            for offset, code in self._known_by_indexes(one)
+            if code == "X07"
+        ]
+        return max(known, default=0)
+
     def cut_end(self, one: ReadLog) -> Place | None:
         """Return where the end of a log before another one is cut off; None where nothing shows that.
 
-        Compaction leaves offsets out before the next log, but neither a torn batch nor an index that goes on.
+        Compaction leaves offsets out before the next log, but neither a torn batch nor an offset index that goes on.
         """
         facts, after = one.facts, one.log.next_base
         if after is None or one.log.base is None or facts.is_renamed or self._copies[one.copy].is_run:
             return None
         last = facts.end(one.log.base, layout.LARGEST_OFFSET) - 1
         codes: tuple[str, ...] = ("L02",) if facts.places and "L02" in facts.places[-1].codes else ()
-        codes = tuple(code for offset, code in self._known_by_indexes(one) if last + 1 < offset <= after) or codes
+        known = [code for offset, code in self._known_by_indexes(one) if last + 1 < offset <= after]
+        codes = tuple(known) if "X07" in known else codes  # a time index alone may be an older copy
         return Place(one.raw.size, 0, None, None, None, False, codes, False) if codes else None
 
     def _known_by_indexes(self, one: ReadLog) -> list[tuple[int, str]]:

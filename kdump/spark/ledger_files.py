@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.checks.ledger import Ledger, LedgerError
+from kdump.storage.own_files import open_own, open_own_directory, own_place
 
 if TYPE_CHECKING:
     from kdump.checks.ledger import Known
@@ -37,6 +39,7 @@ class LedgerFiles(Ledger):
 
     Raises:
         LedgerError: another run has it, or it is no ledger, or cannot be read.
+        RefusedError: others may have written it.
     """
 
     keeps_at_once = False
@@ -49,7 +52,7 @@ class LedgerFiles(Ledger):
             super().__init__(os.path.join(self._scratch.name, "ledger"))
             self.path = path
             self._load()
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError, sqlite3.Error) as error:
             self.close()
             lines = str(error).splitlines() or [""]
             raise LedgerError(f"{path}: cannot be read: {lines[0]}") from None
@@ -61,11 +64,13 @@ class LedgerFiles(Ledger):
         """The lock: the directory itself; a process that ends lets go of it."""
         path = self._place
         try:
+            folder = own_place(os.path.dirname(os.path.abspath(path)))
+            place = os.path.join(folder, os.path.basename(os.path.abspath(path)))
             with suppress(FileExistsError):
-                os.mkdir(path)  # noqa: PTH102
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except NotADirectoryError:
-            raise LedgerError(f"{path}: is a file; --engine spark keeps a directory", is_refused=True) from None
+                os.mkdir(place, 0o755)  # noqa: PTH102
+            if os.path.lexists(place) and not os.path.isdir(place):
+                raise LedgerError(f"{path}: is a file; --engine spark keeps a directory", is_refused=True)
+            lock = open_own_directory(place)
         except OSError as error:
             raise LedgerError(f"{path}: cannot be opened: {error.strerror}") from None
         try:
@@ -89,16 +94,20 @@ class LedgerFiles(Ledger):
         run("BEGIN")
         for name in sorted(os.listdir(self._lock)):
             if name.startswith(_START) and name.endswith(_END):
-                self._load_file(os.path.join(self._place, name))
+                self._load_file(name)
         run("INSERT INTO was SELECT path FROM segments")
         run("COMMIT")
         self._turn = self._now
 
-    def _load_file(self, path: str) -> None:
-        run = self._db.execute
-        with pq.ParquetFile(path) as file:
+    def _load_file(self, name: str) -> None:
+        run, path = self._db.execute, os.path.join(self._place, name)
+        opened = os.fdopen(open_own(self._lock, name, path, "a ledger of kdump"), "rb")
+        with opened, pq.ParquetFile(opened) as file:
             metadata = file.schema_arrow.metadata or {}
-            self._round, self._now = int(metadata[_ROUND]), int(metadata[_TURN]) + 1
+            turns = [metadata.get(one, b"") for one in (_ROUND, _TURN)]
+            if not file.schema_arrow.equals(_COLUMNS) or not all(one.isdigit() and len(one) < 20 for one in turns):
+                raise LedgerError(f"{path}: is not a ledger of kdump; name another directory", is_refused=True)
+            self._round, self._now = int(turns[0]), int(turns[1]) + 1
             for batch in file.iter_batches(_ROWS):
                 for row in batch.to_pylist():
                     if row["gone"]:
@@ -120,18 +129,22 @@ class LedgerFiles(Ledger):
         """Add the file of this run."""
         self.commit()
         metadata = {_ROUND: str(self._round), _TURN: str(self._turn)}
-        temporary = os.path.join(self._place, f"{_TEMPORARY}{os.getpid()}")
+        temporary = f"{_TEMPORARY}{os.getpid()}"
         try:
-            with pq.ParquetWriter(temporary, _COLUMNS.with_metadata(metadata)) as writer:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=self._lock)
+            made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=self._lock)
+            with os.fdopen(made, "wb") as file, pq.ParquetWriter(file, _COLUMNS.with_metadata(metadata)) as writer:
                 cursor = self._db.execute(_CHANGED, (self._now, self._now))
                 while rows := cursor.fetchmany(_ROWS):
                     columns = zip(zip(*rows, strict=True), _COLUMNS, strict=True)
                     arrays = [pa.array(map(bool, it) if one.name == "gone" else it, one.type) for it, one in columns]
                     writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS.with_metadata(metadata)))
-            with open(temporary, "rb") as file:  # noqa: PTH123
+                writer.close()
+                file.flush()
                 os.fsync(file.fileno())
             name = f"{_START}{self._turn:020}{_END}"
-            os.rename(os.path.basename(temporary), name, src_dir_fd=self._lock, dst_dir_fd=self._lock)
+            os.rename(temporary, name, src_dir_fd=self._lock, dst_dir_fd=self._lock)
             os.fsync(self._lock)
         except OSError as error:
             raise LedgerError(f"{self._place}: cannot be written: {error.strerror}") from None

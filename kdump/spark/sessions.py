@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.spark.errors import SparkMissingError
 from kdump.spark.java import find_java
+from kdump.words.install import to_install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
 _TRIES = 4  # of a task, as on a cluster; Spark's local mode has but one
-INSTALL = "pip install 'kdump[spark]'"
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -29,6 +29,7 @@ _SETTINGS = {
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
 }
+_NAME = {"spark.app.name": "kdump"}
 
 
 def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) -> SparkSession:
@@ -44,27 +45,50 @@ def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) ->
     """
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if not _is_there(name)]
     if missing:
-        raise SparkMissingError(f"Spark needs what is not installed here ({', '.join(missing)}): {INSTALL}")
+        told = f"Spark needs what is not installed here ({', '.join(missing)}): {to_install('pyspark')}"
+        raise SparkMissingError(told)
     from pyspark.sql import SparkSession
 
     from kdump.spark.source import KafkaSegments
 
     spark = SparkSession.getActiveSession()
     if spark is None:
-        settings = _settings(master, conf)
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        if "PYSPARK_GATEWAY_PORT" not in os.environ:
-            from kdump.spark.gateway import start_jvm
-
-            flags = tuple(settings.pop("spark.driver.extraJavaOptions", "").split())
-            memory = settings.get("spark.driver.memory", "1g")
-            start_jvm(find_java(java_home), settings, memory=memory, flags=flags)
-        builder = SparkSession.builder.appName("kdump")
-        for name, value in settings.items():
+        builder = SparkSession.builder
+        for name, value in _wanted(master, java_home, conf).items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
     spark.dataSource.register(KafkaSegments)
     return spark
+
+
+def _wanted(master: str | None, java_home: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session that is to be made, in a JVM that runs then.
+
+    A session that another thread has made keeps all of its settings. Those of spark-submit, and of its files, stand: of
+    kdump's own only those count that it does not have. What the caller says stands over both.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    from kdump.spark.gateway import start_jvm, started
+
+    if SparkContext._active_spark_context is not None:
+        return {}
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_there = "PYSPARK_GATEWAY_PORT" in os.environ
+    if is_there and not started():
+        SparkContext._ensure_initialized()
+        given = dict(SparkConf().getAll())
+        asked = {**conf} if master is None else {"spark.master": master, **conf}
+        if "spark.master" not in asked and "spark.master" in given:
+            return {**{name: value for name, value in {**_SETTINGS, **_NAME}.items() if name not in given}, **asked}
+        made = {**_NAME, **_settings(master, conf)}
+        return {name: value for name, value in made.items() if name not in given or name in asked}
+    settings = _settings(master, conf)
+    if not is_there:
+        flags = tuple(settings.pop("spark.driver.extraJavaOptions", "").split())
+        memory = settings.get("spark.driver.memory", "1g")
+        start_jvm(find_java(java_home), settings, memory=memory, flags=flags)
+    return {**_NAME, **settings}
 
 
 def _is_there(package: str) -> bool:

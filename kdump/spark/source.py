@@ -1,6 +1,9 @@
 """The data source `kafka-segments`: batches, records, findings and more of log directories, as tables.
 
 Partitions are splits of logs (`kdump.export.split`). Rows are sent as Arrow record batches.
+Paths are made absolute, and manifests are read, where the work is planned; tasks get both from the plan, with what was
+seen of each directory (`kdump.storage.sighting`). No rows never stand for what a task could not open: it raises, or,
+with `mode=permissive`, that is a row of the table `unread`.
 What is not asked for is left out by options, which belong to the relation:
 `pushFilters` is not implemented on purpose. Spark keeps what it pushed last with the relation, so that a view that is
 used twice with different filters gives wrong rows, silently.
@@ -28,20 +31,30 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kdump.checks.directories import DirectoryCheck, duplicates
+from kdump.broker.clusters import cluster_settings
+from kdump.checks.directories import DirectoryCheck, not_together
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
 from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, Kind, columns_of
-from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
+from kdump.export.verdicts import (
+    StateRows,
+    finding_row,
+    segment_rows,
+    unread_of,
+    unread_segment_row,
+    verdict_rows,
+)
+from kdump.finding import Code, Finding
 from kdump.format.read_limits import ReadLimits
+from kdump.spark.errors import UnreadError
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
-from kdump.state.cluster_config import cluster_settings
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.storage.paths import is_dir, is_remote
+from kdump.storage.paths import absolute, is_dir
+from kdump.storage.sighting import LogDirs, Sighting, missed, sighted, sighted_file, sightings
 from kdump.usage.options import by_partition
 from kdump.usage.run import PlacedRows, usage_units
 
@@ -53,9 +66,9 @@ if TYPE_CHECKING:
     from kdump.export.origin import Root
     from kdump.export.split import Split
     from kdump.export.tables import Column
-    from kdump.finding import Finding
     from kdump.item import Item
     from kdump.spark.state import StateUnit
+    from kdump.storage.sighting import Unseen
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
@@ -75,7 +88,15 @@ _TYPES: dict[Kind, DataType] = {
 _OPTIONS = (
     "path", "paths", "table", "columns", "decoder", "splitSize", "minPartitions", "topics", "partitions", "fromOffset",
     "toOffset", "fromTime", "toTime", "shallow", "contiguous", "noResync", "maxBatchBytes", "maxUncompressedBytes",
+    "mode",
 )  # fmt: skip
+_OF_CATALOG = "owner"  # what Spark hands over where a table is to be made
+_NO_TABLE = (
+    "Spark does not hand the options of a table of its catalog to those who read it: "
+    "CREATE TEMPORARY VIEW ... USING `kafka-segments` OPTIONS (...) does what is meant"
+)
+_MODES = ("failfast", "permissive")
+_HELP = "option mode=permissive reads the rest, and the table unread has what was left out"
 
 
 class OptionError(ValueError):
@@ -97,11 +118,17 @@ class _Options:
     def __init__(self, given: dict[str, str]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
         known = {name.lower() for name in _OPTIONS}
+        if _OF_CATALOG in self._given:
+            raise OptionError(_NO_TABLE)
         for name in self._given:
             if name not in known and not name.startswith("__"):
                 raise OptionError(f"no option '{name}': there are {', '.join(_OPTIONS)}")
         self.table = self._given.get("table", "batches")
         self.columns = columns_of(self.table, self._words("columns"))
+        mode = self._given.get("mode", _MODES[0]).strip().lower()
+        if mode not in _MODES:
+            raise OptionError(f"option mode: '{self._given['mode']}' is none: there are {', '.join(_MODES)}")
+        self.is_permissive = mode == "permissive"
 
     def _words(self, name: str) -> tuple[str, ...] | None:
         text = self._given.get(name.lower())
@@ -121,16 +148,24 @@ class _Options:
     def _flag(self, name: str) -> bool:
         return self._given.get(name.lower(), "false").strip().lower() == "true"
 
-    @property
+    @cached_property
     def roots(self) -> list[Root]:
-        """The paths of the user: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON."""
+        """The paths of the user: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON.
+
+        They are asked for where the work is planned, and go to the tasks as they are found there.
+        """
         text = self._given.get("paths")
         paths = json.loads(text) if text else []
         if "path" in self._given:
             paths = [self._given["path"], *paths]
         if not paths:
             raise OptionError("no path is given: load(path) wants a log directory, a partition directory or a log")
-        return read_roots(paths)
+        return [root.replace(path=absolute(root.path)) for root in read_roots(paths)]
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Tells where files are from."""
+        return Origins(self.roots)
 
     @property
     def split_size(self) -> int:
@@ -185,11 +220,15 @@ class KafkaSegments(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The planner and reader."""
         options = _Options({**dict(self.options), "columns": ",".join(schema.names)})
+        _ = options.roots
         if options.table in STATE_TABLES:
             return _StateReader(options)
-        if options.table == "usage":
-            return _UsageReader(options)
-        return _SplitReader(options) if options.table in SPLIT_TABLES else _WholeReader(options)
+        readers: dict[str, type[_UsageReader | _UnreadReader | _SplitReader]] = {
+            "usage": _UsageReader,
+            "unread": _UnreadReader,
+            **dict.fromkeys(SPLIT_TABLES, _SplitReader),
+        }
+        return readers[options.table](options) if options.table in readers else _WholeReader(options)
 
 
 class _Task(InputPartition):
@@ -204,36 +243,59 @@ def _tasks(groups: list[list[Any]]) -> list[InputPartition]:
     return [_Task(group) for group in groups] or [_Task([])]
 
 
-def _complain(line: str) -> None:
+def _complain(problem: OpenFailure) -> None:
     """Say on the standard error of the task what is left out; no row can."""
-    sys.stderr.write(f"kafka-segments: {line}\n")
+    sys.stderr.write(f"kafka-segments: {problem.sentence}\n")
 
 
-def _left_out(problem: OpenFailure, roots: Sequence[Root]) -> None:
-    """Say what is left out; that a path of the user leads nowhere, or a store does not answer, is a mistake instead."""
-    is_nowhere = is_remote(problem.path) or (problem.missing and not is_dir(problem.path))
-    if is_nowhere and any(problem.path == root.path for root in roots):
-        raise OptionError(problem.sentence)
-    _complain(problem.sentence)
+class _Reader(DataSourceReader):
+    """What all readers share: what cannot be opened ends the work, or is left out.
 
-
-class _SplitReader(DataSourceReader):
-    """Batches and records: pieces of logs."""
+    Args:
+        options: of the relation.
+    """
 
     def __init__(self, options: _Options) -> None:
         self._options = options
 
+    def _plan_without(self, problem: OpenFailure | Finding) -> None:
+        """Take what cannot be opened where the work is planned."""
+        if isinstance(problem, OpenFailure) and problem.is_of_opening:
+            if not self._options.is_permissive:
+                raise OptionError(f"{problem.sentence} ({_HELP})")
+            _complain(problem)
+
+    def _go_without(self, problem: OpenFailure) -> None:
+        """Take what cannot be opened, or not be read to its end, where the work is done."""
+        if problem.is_of_opening and not self._options.is_permissive:
+            raise UnreadError(f"{problem.sentence} ({_HELP})")
+        _complain(problem)
+
+    def _misses(self, unseen: list[Unseen]) -> bool:
+        """Take what is not there where the work is done; tell whether that is a fault: what was removed is none."""
+        for one in unseen:
+            if one.is_gone:
+                _complain(one.failure)
+            else:
+                self._go_without(one.failure)
+        return any(not one.is_gone for one in unseen)
+
+
+class _SplitReader(_Reader):
+    """Batches and records: pieces of logs."""
+
     def partitions(self) -> Sequence[InputPartition]:
         """Plan pieces of about the same size."""
         options = self._options
-        roots, wanted = options.roots, options.wanted
-        splits: list[Split] = []
-        for log in logs_of([root.path for root in roots], Origins(roots), wanted):
+        log_dirs = LogDirs()
+        splits: list[tuple[Split, Sighting]] = []
+        for log in logs_of([root.path for root in options.roots], options.origins, options.wanted):
             if isinstance(log, LogFile):
-                splits.extend(splits_of(log, options.split_size))
+                seen = sighted_file(log.path, log.size, log_dirs)
+                splits.extend((split, seen) for split in splits_of(log, options.split_size))
             else:
-                _left_out(log, roots)
-        sizes = [split.size for split in splits]
+                self._plan_without(log)
+        sizes = [split.size for split, _ in splits]
         return _tasks(pack(splits, sizes, options.split_size, options.tasks))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -243,23 +305,29 @@ class _SplitReader(DataSourceReader):
         assert isinstance(partition, _Task)
         options = self._options
         wanted = ReadOptions(options.table, options.columns, options.wanted, options.decoder).replace(**options.limits)
-        yield from read_splits(partition.work, wanted, _complain)
+        yield from read_splits(self._there(partition.work), wanted, self._go_without)
+
+    def _there(self, work: Sequence[tuple[Split, Sighting]]) -> Iterator[Split]:
+        """Yield the pieces of logs that are there, and are those of the plan."""
+        log_dirs = LogDirs()
+        known: dict[Sighting, bool] = {}
+        for split, seen in work:
+            if seen not in known:
+                known[seen] = not self._misses(unseen := missed(seen, log_dirs)) and not unseen
+            if known[seen]:
+                yield split
 
 
-class _StateReader(DataSourceReader):
+class _StateReader(_Reader):
     """What internal topics come to: a task for each of their partitions."""
-
-    def __init__(self, options: _Options) -> None:
-        self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the partitions; the copies of one meet in one task."""
-        roots = self._options.roots
-        units, problems = state_units(self._options.table, [root.path for root in roots])
+        units, problems = state_units(self._options.table, [root.path for root in self._options.roots])
         for problem in problems:
-            if isinstance(problem, OpenFailure):
-                _left_out(problem, roots)
-        return _tasks([[unit] for unit in units])
+            self._plan_without(problem)
+        log_dirs = LogDirs()
+        return _tasks([[(unit, [sighted(path, log_dirs) for path in unit.paths])] for unit in units])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
@@ -270,23 +338,24 @@ class _StateReader(DataSourceReader):
         while some := list(islice(rows, _ROWS)):
             yield from_rows(some, self._options.columns)
 
-    def _rows(self, work: Sequence[StateUnit]) -> Iterator[dict[str, object]]:
+    def _rows(self, work: Sequence[tuple[StateUnit, list[Sighting]]]) -> Iterator[dict[str, object]]:
         options = self._options
-        origins, given = Origins(options.roots), options.verify
+        log_dirs, given = LogDirs(), options.verify
         limits = ReadLimits(given.max_batch_bytes, given.max_uncompressed_bytes)
-        for unit in work:
-            state = StateRows(options.table, origins)
-            for item in state_items(unit, limits):
+        for unit, places in work:
+            lost = {seen.directory for seen in places if self._misses(missed(seen, log_dirs))}
+            here = unit.replace(paths=tuple(path for path in unit.paths if path not in lost))
+            if not here.paths:
+                continue
+            state = StateRows(options.table, options.origins)
+            for item in state_items(here, limits):
                 if isinstance(item, OpenFailure):
-                    _complain(item.sentence)
+                    self._go_without(item)
                 yield from (row for row in state.see(item) if options.wanted.has_row(row))
 
 
-class _UsageReader(DataSourceReader):
+class _UsageReader(_Reader):
     """What uses the space: partitions of log directories, a task for each unless they are small."""
-
-    def __init__(self, options: _Options) -> None:
-        self._options = options
 
     @cached_property
     def _usage(self) -> UsageOptions:
@@ -299,65 +368,110 @@ class _UsageReader(DataSourceReader):
         """Plan the partitions."""
         options = self._options
         _ = self._usage
-        roots, wanted = options.roots, options.wanted
-        units: list[UsageUnit] = []
-        for unit in usage_units([root.path for root in roots]):
+        units: list[tuple[UsageUnit, Sighting]] = []
+        log_dirs = LogDirs()
+        for unit in usage_units([root.path for root in options.roots]):
             if isinstance(unit, OpenFailure):
-                _left_out(unit, roots)
-            elif unit.name is not None or wanted.is_all:
-                units.append(unit)
-        return _tasks(pack(units, [unit.size for unit in units], options.split_size, options.tasks))
+                self._plan_without(unit)
+            elif unit.name is not None or options.wanted.is_all:
+                units.append((unit, _sighting_of_unit(unit, log_dirs)))
+        return _tasks(pack(units, [unit.size for unit, _ in units], options.split_size, options.tasks))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some partitions."""
         from kdump.export.arrow import from_rows
 
         assert isinstance(partition, _Task)
-        options, origins = self._options, Origins(self._options.roots)
+        options, log_dirs = self._options, LogDirs()
         rows = PlacedRows(self._usage)
         found: list[dict[str, object]] = []
-        for unit in partition.work:
+        for unit, seen in partition.work:
+            if self._misses(missed(seen, log_dirs)):
+                continue
             for item in rows.of(unit):
                 if isinstance(item, OpenFailure):
-                    _complain(item.sentence)
-                found += [row for row in verdict_rows("usage", item, origins) if options.wanted.has_row(row)]
+                    self._go_without(item)
+                found += [row for row in verdict_rows("usage", item, options.origins) if options.wanted.has_row(row)]
         if found:
             yield from_rows(found, options.columns)
 
 
-class _WholeReader(DataSourceReader):
-    """Findings and segments: whole partition directories, a task for each unless they are small."""
+def _sighting_of_unit(unit: UsageUnit, log_dirs: LogDirs) -> Sighting:
+    """What is to be looked for of a unit of the table `usage`: its partition directory, or that of the user."""
+    if not is_dir(unit.root):
+        return sighted_file(unit.root, unit.size, log_dirs)
+    below = os.path.join(unit.root, unit.name or "")
+    return sighted(below if unit.name is not None and is_dir(below) else unit.root, log_dirs)
 
-    def __init__(self, options: _Options) -> None:
-        self._options = options
+
+class _UnreadReader(_Reader):
+    """What cannot be opened: by the planner, and by tasks of some directories each. Nothing is read."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the directories; what cannot be opened here travels as it is."""
+        options, log_dirs = self._options, LogDirs()
+        work: list[Sighting | OpenFailure] = []
+        for one in sightings(expanded([root.path for root in options.roots]), log_dirs):
+            if isinstance(one, OpenFailure):
+                self._plan_without(one)
+                work.append(one)
+            elif options.wanted.has_place(options.origins.of(one.directory)):
+                work.append(one)
+        sizes = [0 if isinstance(one, OpenFailure) else len(one.logs) for one in work]
+        return _tasks(pack(work, sizes, options.split_size, options.tasks))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some directories."""
+        from kdump.export.arrow import from_rows
+
+        assert isinstance(partition, _Task)
+        rows = self._rows(partition.work)
+        while some := list(islice(rows, _ROWS)):
+            yield from_rows(some, self._options.columns)
+
+    def _rows(self, work: Sequence[Sighting | OpenFailure]) -> Iterator[dict[str, object]]:
+        origins, log_dirs = self._options.origins, LogDirs()
+        for seen in work:
+            for one in unread_of(seen, log_dirs, origins):
+                if isinstance(seen, Sighting):
+                    self._go_without(one.failure)
+                yield one.row
+
+
+class _WholeReader(_Reader):
+    """Findings, segments and losses: whole partition directories, a task for each unless they are small."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the directories; what only the paths together show is judged here."""
-        options = self._options
-        roots, wanted = options.roots, options.wanted
-        origins = Origins(roots)
-        work: list[Directory | str | list[Item]] = []
+        options, log_dirs = self._options, LogDirs()
+        origins, wanted = options.origins, options.wanted
+        work: list[tuple[Directory | str, Sighting] | list[Item]] = []
         sizes: list[int] = []
         places: list[DirectoryCheck] = []
-        for path, is_directory in expanded([root.path for root in roots]):
+        for path, is_directory in expanded([root.path for root in options.roots]):
             if not is_directory:
                 opened = open_source(path)
                 if isinstance(opened, OpenFailure):
-                    _left_out(opened, roots)
+                    self._plan_without(opened)
                     continue
                 opened.close()
-                work.append(path)
+                work.append((path, sighted_file(path, opened.size, log_dirs)))
                 sizes.append(0)
             elif (place := DirectoryCheck(path)).is_broker_directory:
                 places.append(place)
             else:
-                _complain(no_kafka_files(path).sentence)
+                self._plan_without(no_kafka_files(path))
         for place in places:
             for check in place.partitions:
                 if wanted.has_place(origins.of(check.path)):
-                    work.append(Directory.of(check))
+                    work.append((Directory.of(check), sighted(check.path, log_dirs, check.directory.listing)))
                     sizes.append(sum(check.sizes))
-        around = [*duplicates(places), *(item for place in places for item in place.check(options.verify))]
+        of_hosts = any(root.host is not None for root in options.roots)
+        around = [*not_together(places, are_replicas=False, of_hosts=of_hosts)]
+        around += (item for place in places for item in place.check(options.verify))
+        for item in around:
+            if isinstance(item, OpenFailure):
+                self._plan_without(item)
         work.append(around)
         sizes.append(0)
         return _tasks(pack(work, sizes, options.split_size, options.tasks))
@@ -371,22 +485,43 @@ class _WholeReader(DataSourceReader):
         while some := list(islice(rows, _ROWS)):
             yield from_rows(some, self._options.columns)
 
-    def _rows(self, work: Sequence[Directory | str | list[Item]]) -> Iterator[dict[str, object]]:
-        origins = Origins(self._options.roots)
+    def _rows(self, work: Sequence[tuple[Directory | str, Sighting] | list[Item]]) -> Iterator[dict[str, object]]:
+        origins, log_dirs = self._options.origins, LogDirs()
         judge = DirectoryJudge(self._options.verify)
         for one in work:
-            items = self._items(judge, one)
+            if isinstance(one, list):
+                yield from self._made(iter(one))
+                continue
+            unit, seen = one
+            unseen = missed(seen, log_dirs)
+            is_missed = self._misses(unseen)
             if self._options.table == "segments":
-                yield from segment_rows(items, origins)
-            else:
-                yield from (row for item in items for row in verdict_rows(self._options.table, item, origins))
+                yield from (unread_segment_row(each.failure.path, origins) for each in unseen if seen.logs)
+            elif self._options.table == "findings":
+                gone = (Finding(Code.V02, each.failure.path) for each in unseen if each.is_gone)
+                yield from (finding_row(finding, origins) for finding in gone)
+            if not is_missed and not (seen.is_alone and unseen):
+                yield from self._made(self._items(judge, unit))
 
-    def _items(self, judge: DirectoryJudge, one: Directory | str | list[Item]) -> Iterator[Item]:
+    def _made(self, items: Iterator[Item]) -> Iterator[dict[str, object]]:
+        """Rows of items."""
+        table, origins = self._options.table, self._options.origins
+        opened = self._opened(items)
+        if table == "segments":
+            yield from segment_rows(opened, origins)
+        else:
+            yield from (row for item in opened for row in verdict_rows(table, item, origins))
+
+    def _opened(self, items: Iterator[Item]) -> Iterator[Item]:
+        for item in items:
+            if isinstance(item, OpenFailure):
+                self._go_without(item)
+            yield item
+
+    def _items(self, judge: DirectoryJudge, one: Directory | str) -> Iterator[Item]:
         if isinstance(one, Directory):
             late: list[Finding] = []
             yield from judge.partition(one, late)
             yield from late
-        elif isinstance(one, str):
-            yield from judge.loose(one)
         else:
-            yield from one
+            yield from judge.loose(one)

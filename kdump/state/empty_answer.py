@@ -11,18 +11,18 @@ from kdump.finding import Code, Finding
 from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
-from kdump.render.shell import shell_word
 from kdump.render.terminal.numbers import counted
 from kdump.render.times import iso
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
+from kdump.words.command import ShellCommand, command_line, operand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 _NOT_FOLDED = (Code.B01, Code.B02, *UNREADABLE)  # a batch whose header alone is wrong is read all the same
-_ROWS = (ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow)
+ROWS = (ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow)
 
 
 class Question(Value):
@@ -36,22 +36,35 @@ class Question(Value):
         when: the time or the times, as words behind that; empty for the end.
         is_diff: what changed, not what was there.
         at: the time in ms; None for the end and for two times.
-        to_list: the command that lists all that is there now; empty for none.
+        to_list: the command that lists all that is there now; None for none.
+        topic: of Kafka's own, one of whose partitions has the answer; empty where any log may have it.
+        of_commits: only committed offsets are an answer.
+        may_be_empty: that there is nothing is an answer.
+        is_alarm: that there is something is an error.
     """
 
     what: str
-    to_list: str
+    to_list: ShellCommand | None
     kind: str = ""
     names: tuple[str, ...] = ()
     of: str = ""
     when: str = ""
     at: int | None = None
     is_diff: bool = False
+    topic: str = ""
+    of_commits: bool = False
+    may_be_empty: bool = False
+    is_alarm: bool = False
+
+    @property
+    def by_group(self) -> bool:
+        """Whether each of some groups is asked for."""
+        return self.kind == "group" and bool(self.names) and not self.is_diff
 
     def without_names(self) -> Question:
         """Return the same question in words that no name is in."""
         what = f"such {self.what}" if self.names else self.what
-        return self.replace(what=what, names=(), of="", to_list="")
+        return self.replace(what=what, names=(), of="", to_list=None)
 
 
 class EmptyAnswer:
@@ -64,6 +77,7 @@ class EmptyAnswer:
     def __init__(self, partitions: Callable[[], int | None] = lambda: None) -> None:
         self._partitions = partitions
         self._read: dict[int, Horizon] = {}  # of `__consumer_offsets`
+        self._topics: set[str] = set()  # of which partitions were read
         self._is_found = False
         self._has_logs = False
         self._groups: dict[str, bool] = {}  # whether all of its rows are exact
@@ -78,7 +92,7 @@ class EmptyAnswer:
 
     def see(self, item: object) -> None:
         """Take one item into account."""
-        if isinstance(item, _ROWS):
+        if isinstance(item, ROWS):
             self._is_found = True
             if isinstance(item, GroupRow | CommitRow):
                 self._groups[item.group] = item.exact and self._groups.get(item.group, True)
@@ -88,11 +102,31 @@ class EmptyAnswer:
                 self._committed.add(item.group)
         if isinstance(item, Horizon):
             parsed = parse_partition(item.partition)
+            self._topics.update(() if parsed is None else (parsed.topic,))
             if parsed is not None and parsed.topic == OFFSETS_TOPIC:
                 self._read[parsed.partition] = item
         self._has_logs |= isinstance(item, PartitionChecked)
         self._chosen |= isinstance(item, CopyChosen)
         self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
+
+    def is_answered(self, question: Question) -> bool:
+        """Tell whether there is what was asked for, of each group that was."""
+        if question.by_group:
+            return all(map(self._has_answer(question).__contains__, question.names))
+        if question.of_commits:
+            return bool(self._committed)
+        return self._is_found or (question.may_be_empty and question.topic in self._topics)
+
+    def has_place(self, question: Question) -> bool:
+        """Tell whether the partitions that must have what was asked for, and was not found, are among the inputs."""
+        if not question.by_group:
+            return question.topic in ("", *self._topics)
+        missing = [one for one in question.names if one not in self._has_answer(question)]
+        return all(self._partition_of(one) in self._read for one in missing)
+
+    def _has_answer(self, question: Question) -> Collection[str]:
+        """The groups that have one."""
+        return self._committed if question.of_commits else self._groups
 
     def lines(self, question: Question) -> Iterator[str]:
         """Yield what to say, once all is done; nothing where the answer is whole, or no log could have one.
@@ -101,6 +135,8 @@ class EmptyAnswer:
             question: what was asked for.
         """
         if not self._has_logs:
+            if question.by_group:
+                yield from self._where(question.names, question.at)
             return
         yield from self._nothing(question)
         if question.kind == "group" and not question.is_diff:
@@ -134,7 +170,9 @@ class EmptyAnswer:
         return is_known and horizon is not None and horizon.is_whole
 
     def _partition_of(self, group: str) -> int:
-        return coordinator_partition(group, self._count or DEFAULT_PARTITIONS)
+        more = max(self._read, default=0) + 1
+        guessed = more if more > DEFAULT_PARTITIONS and len(self._read) == more else DEFAULT_PARTITIONS
+        return coordinator_partition(group, self._count or guessed)
 
     def _nothing(self, question: Question) -> Iterator[str]:
         """Yield what is not here."""
@@ -164,14 +202,14 @@ class EmptyAnswer:
                 said += f", but {counted(self._pending[group], 'pending one')}, of a transaction that had not ended"
             if not self._groups[group]:
                 said += "; some may be lost or erased"
-            if question.when:
-                said += f"; at the end of the log: {question.to_list} --group {shell_word(group)}"
+            if question.when and question.to_list:
+                said += f"; at the end of the log: {question.to_list.plus('--group', group)}"
             yield said
 
     def _where(self, groups: tuple[str, ...], at: int | None) -> Iterator[str]:
         """Yield which partition each group belongs to, and whether that was read."""
         count = self._count
-        command = f"kdump partition-for {shell_word(groups[0])} --partitions N"
+        command = command_line("partition-for", *operand(groups[0], "--partitions", "N"))
         if count is None and max(self._read, default=0) >= DEFAULT_PARTITIONS:
             yield f"a group belongs to one partition of {OFFSETS_TOPIC}: {command} tells to which of N"
             return

@@ -6,9 +6,10 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from kdump.broker.log_end import last_epoch_and_end
 from kdump.finding import Finding, Severity
 from kdump.item import Progress
-from kdump.state.copies import Copies, last_epoch_and_end, told_once
+from kdump.state.copies import Copies, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
 from kdump.state.partition_log import START, Cut, PartitionLog, result_of, up_to

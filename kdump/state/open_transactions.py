@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.broker.log_end import last_epoch_and_end
 from kdump.broker.producer.replay import ProducerFold, Producers
 from kdump.finding import Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
-from kdump.state.copies import last_epoch_and_end
 from kdump.state.partition_log import START, Cut
 from kdump.value import Value
 

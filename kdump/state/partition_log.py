@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kdump.broker.lost_hole import lost_hole
+from kdump.broker.missing_walk import lost_holes
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
@@ -24,7 +24,6 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
-from kdump.ranges import RangeSet
 from kdump.render.terminal.numbers import counted, span
 from kdump.state import _fold
 from kdump.state_rows import Horizon
@@ -319,6 +318,10 @@ class PartitionLog:
         """Yield number of the segment and runs of batches with the right CRC up to a place."""
         counts = not self._is_surveyed
         self._last_time = -1
+        distrusted = lost_of(self.directory).distrusted if self.kind is FileKind.LOG else None
+        if distrusted is not None and distrusted.sentence not in self._told_lost:
+            self._told_lost.add(distrusted.sentence)
+            self._report(distrusted)
         for finding in lost_of(self.directory).findings() if self.kind is FileKind.LOG else ():
             self._tell(finding)
             if not self.bases or (finding.offset or 0) < self.bases[0]:
@@ -439,49 +442,32 @@ class PartitionLog:
     def _is_lost(self, first: int, last: int | None) -> bool:
         """Tell whether the offsets of a hole are a loss, and no compaction.
 
-        By the rows of salvage; or as the hole stands alone, and the cleaner was not here.
+        By the rows of salvage, or as `MissingOffsets` judges.
 
         Args:
             first, last: inclusive; `last` None for no end.
         """
         if self.kind is not FileKind.LOG:
             return False
-        until = layout.LARGEST_OFFSET if last is None else last
+        until, found = layout.LARGEST_OFFSET if last is None else last, False
         lost = lost_of(self.directory).before_salvage
         if lost.has_any(first, until):  # told once, of all: each hole may be one of them
             named = ", ".join(span(*one, "offset") for one in islice(lost, _MOST_RANGES))
             more = f" and {counted(len(lost) - _MOST_RANGES, 'more range')}" if len(lost) > _MOST_RANGES else ""
             self._tell_lost(f"lost before salvage made this: {named}{more}")
             return True
-        if not self._lone_hole.has_any(first, until):
-            return False
-        for begin, end in self._lone_hole:
-            are = "is" if begin == end else "are"
-            why = f"{span(begin, end, 'offset')} {are} lost, not compacted (cleaner-offset-checkpoint has no entry)"
-            self._tell_lost(why)
-        return True
+        with suppress(UnreadableError, OSError):  # compaction may explain it in the log that cannot be read
+            for one in lost_holes(self.directory, self._limits).of(first, until):
+                begin, end = one.offset or 0, one.last_offset or 0
+                self._tell_lost(f"{span(begin, end, 'offset')} {'is' if begin == end else 'are'} lost, not compacted")
+                found = True
+        return found
 
     def _tell_lost(self, what: str) -> None:
         if what not in self._told_lost:
             self._told_lost.add(what)
             said = f"{self.directory.path}: {what}: newer values may have been there"
             self._report(OpenFailure(self.directory.path, "skipped", said))
-
-    @cached_property
-    def _lone_hole(self) -> RangeSet:
-        """The offsets of the one hole of the log that is lost; none where compaction explains it.
-
-        Where the cleaner has no checkpoint, or one of this partition, it may have been here.
-        """
-        found = RangeSet()
-        file = self.directory.log_dir.file(FileKind.CLEANER)
-        if file.failure is not None or self._survey[_fold.DIRTY] >= 0:
-            return found
-        with suppress(UnreadableError, OSError):  # compaction may explain it in the log that cannot be read
-            lost = lost_hole(self.directory, self._limits)
-            if lost is not None and lost.offset is not None and lost.last_offset is not None:
-                found.add(lost.offset, lost.last_offset)
-        return found
 
     def _lose_behind(self, number: int, last: int | None, trusted_to: int, size: int) -> None:
         """A log that is lost, or an end that is cut off, behind the last batch of a segment.

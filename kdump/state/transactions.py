@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
 from kdump.value import Value
+from kdump.words.command import ShellCommand
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
 
 _WAITING = ("Ongoing", "PrepareCommit", "PrepareAbort")
-_TOOL = "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
+_TOOL = "kafka-transactions.sh", "--bootstrap-server", "HOST:PORT", "abort"
 _NOT_HERE = (
     f"no partition of {TRANSACTIONS_TOPIC} here; each transactional id is in one, kdump partition-for ID tells in "
     "which: name the log.dirs of all brokers"
@@ -241,8 +241,8 @@ class Coordinators:
         row = self._by_producer.get(entry.producer_id)
         hanging, why = self._verdict(f"{topic}-{partition}", one, row)
         epoch = entry.coordinator_epoch if entry.coordinator_epoch >= 0 else None
-        where = f"{_TOOL} --topic {shlex.quote(topic)} --partition {partition}"
-        ids = f"--producer-id {entry.producer_id} --producer-epoch {entry.producer_epoch}"
+        where = *_TOOL, "--topic", topic, "--partition", str(partition)
+        ids = "--producer-id", str(entry.producer_id), "--producer-epoch", str(entry.producer_epoch)
         return OpenRow(
             topic,
             partition,
@@ -258,8 +258,8 @@ class Coordinators:
             epoch,
             hanging,
             "; ".join(why),
-            f"{where} --start-offset {entry.current_txn_first_offset}",
-            f"{where} {ids} --coordinator-epoch {epoch or 0}",
+            ShellCommand(*where, "--start-offset", str(entry.current_txn_first_offset)),
+            ShellCommand(*where, *ids, "--coordinator-epoch", str(epoch or 0)),
             one.file,
             one.position,
             one.length,

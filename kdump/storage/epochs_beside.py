@@ -32,18 +32,24 @@ class EpochsBeside(EpochsAround):
 
     Args:
         log_before, log_after: paths of the logs; None where there is none.
-        entries, floor: of the checkpoint.
+        entries, floor, is_other: of the checkpoint.
     """
 
     def __init__(
-        self, log_before: str | None, log_after: str | None, entries: Sequence[EpochEntry] = (), floor: int = 0
+        self,
+        log_before: str | None,
+        log_after: str | None,
+        entries: Sequence[EpochEntry] = (),
+        floor: int = 0,
+        *,
+        is_other: bool = False,
     ) -> None:
-        super().__init__(entries, floor)
+        super().__init__(entries, floor, is_other=is_other)
         self._log_before, self._log_after = log_before, log_after
 
     def alone(self) -> EpochsAround:
         """Return what the checkpoint says."""
-        return EpochsAround(self._entries, self._floor)
+        return EpochsAround(self._entries, self._floor, is_other=self._is_other)
 
     def before(self) -> int | None:
         """Return the epoch of the log's last batches, as `_borne_out` has it; None where nothing bears it out."""

@@ -31,7 +31,8 @@ class OpenFailure(Value):
 
     Args:
         path: as the user wrote it.
-        kind: "missing", "directory", "special", "symlink", "permission" or "other".
+        kind: "missing", "directory", "special", "symlink", "permission" or "other"; "read" where it was opened and not
+            read to its end, "limit" where a limit of the user keeps something back, "skipped" where that is meant so.
         sentence: one line for the user, without the name of the program; the path in it is not escaped.
     """
 
@@ -43,6 +44,11 @@ class OpenFailure(Value):
     def missing(self) -> bool:
         """Whether there is nothing under this path."""
         return self.kind == "missing"
+
+    @property
+    def is_of_opening(self) -> bool:
+        """Whether nothing at all is known of the file, and that was not meant so."""
+        return self.kind not in ("read", "limit", "skipped")
 
 
 class NotRegularError(OSError):

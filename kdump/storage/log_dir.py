@@ -13,14 +13,17 @@ from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kdump.storage.state_file import StateFile
 
 
 _FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
 _LOCK = ".lock"
-_MARKS = (FileKind.META_PROPERTIES.value, FileKind.RECOVERY_POINT.value, FileKind.CLEAN_SHUTDOWN.value)
+_MARKS = tuple(
+    kind.value
+    for kind in (FileKind.META_PROPERTIES, FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.CLEAN_SHUTDOWN)
+)
 
 
 def is_held(log_dir: str) -> bool:
@@ -82,6 +85,7 @@ class LogDir:
         path: the same.
         cache: where the files of its partitions are open.
         on_read: is given each text file when it was read, once.
+        siblings: others that the user named with it, which may be the same broker's.
     """
 
     def __init__(self, path: str, listing: DirectoryListing | None = None) -> None:
@@ -89,6 +93,7 @@ class LogDir:
         if listing is not None:
             self.listing = listing
         self.cache = OpenFileCache()
+        self.siblings: Sequence[LogDir] = ()
         self.on_read: Callable[[StateFile], None] = lambda _file: None
         self._files: dict[FileKind, StateFile] = {}
 
@@ -135,6 +140,12 @@ class LogDir:
         """The broker that it belongs to, None where meta.properties does not say it."""
         text = str(self.properties.get("node.id", self.properties.get("broker.id")))
         return int(text) if text.isascii() and text.isdigit() else None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that it belongs to, None where meta.properties does not say it."""
+        found = self.properties.get("cluster.id")
+        return None if found is None else str(found)
 
     @property
     def is_kraft(self) -> bool:

@@ -11,6 +11,8 @@ below its first segment, has an entry in the log-start-offset-checkpoint).
 from __future__ import annotations
 
 import json
+import os
+import stat
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +24,8 @@ from kdump.ranges import RangeSet
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import SALVAGE_ROWS, parse_name
+from kdump.storage.own_files import kind_of, why_not_of_owner
+from kdump.storage.paths import exists, is_remote
 from kdump.storage.segment import Segment, cut_off
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 _INDEXES: dict[FileKind, type[OffsetIndex | TimeIndex]] = {FileKind.INDEX: OffsetIndex, FileKind.TIMEINDEX: TimeIndex}
 _PIECE = 1 << 20  # bytes of a file of rows that are read at once: no row is longer
+_LOST = ("lost", "doubtful")
 _ON_ITS_WAY = ("deleted", "swap")
 _SHOWN_BY = {Code.S02: "a producer snapshot is of offset", Code.K01: "a checkpoint of the log.dir has offset"}
 _REMOVED = "there is no log for it: a broker removes it"
@@ -179,11 +184,35 @@ class LostOffsets:
         self._directory = directory
         self.logs = _lost_logs(directory)
 
+    @property
+    def _rows(self) -> str:
+        """The path that the rows of salvage have."""
+        return self._directory.path.rstrip("/") + SALVAGE_ROWS
+
+    @cached_property
+    def distrusted(self) -> OpenFailure | None:
+        """Why rows of salvage that lie beside the partition do not count, None where there are none or they do."""
+        if is_remote(self._rows):
+            return None
+        try:
+            rows, data = os.stat(self._rows, follow_symlinks=False), os.stat(self._directory.path)
+        except OSError:
+            return None
+        if not stat.S_ISREG(rows.st_mode):
+            what = kind_of(rows.st_mode)
+            return OpenFailure(self._rows, "special", f"{self._rows}: is {what}, not rows of salvage")
+        why = why_not_of_owner(self._rows, rows, data)
+        return None if why is None else OpenFailure(self._rows, "other", why)
+
     @cached_property
     def before_salvage(self) -> RangeSet:
         """The offsets that were lost when salvage made the partition, by its rows."""
         found = RangeSet()
-        source = self._directory.cache.open(self._directory.path.rstrip("/") + SALVAGE_ROWS, follow=False)
+        if not exists(self._directory.path.rstrip("/") + SALVAGE_ROWS, follow=False):  # it was not made by salvage
+            return found
+        if self.distrusted is not None:
+            return found
+        source = self._directory.cache.open(self._rows, follow=False)
         if isinstance(source, OpenFailure):  # it was not made by salvage
             return found
         with suppress(OSError):
@@ -192,7 +221,7 @@ class LostOffsets:
                     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError
                 ):  # not ours
                     row = json.loads(line) if b'"loss"' in line else {}
-                    if row.get("type") == "loss" and row["certainty"] != "absent":
+                    if row.get("type") == "loss" and row["certainty"] in _LOST:
                         found.add(int(row["offset"]), int(row["lastOffset"]))
         source.close()
         return found

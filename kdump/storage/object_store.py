@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.storage.file_source import FileShrankError, FileSource, first_line
 from kdump.value import Value
+from kdump.words.install import to_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +42,21 @@ def _located(path: str) -> tuple[Any, str]:
     try:
         store = _store(f"{scheme}://{rest.partition('/')[0]}")
     except ImportError as error:
-        raise OSError(0, f"{scheme}:// needs the package {error.name}: pip install {error.name}", path) from None
+        raise OSError(0, f"{scheme}:// needs {_what_is_missing(error)}", path) from None
     except (ValueError, KeyError) as error:
         raise OSError(0, f"{scheme}:// is not known: {error}", path) from None
     return store, rest if scheme in _BUILT_IN else store.handler.fs._strip_protocol(path)
+
+
+def _what_is_missing(error: ImportError) -> str:
+    """What an import lacks, and how to install what kdump knows; fsspec says it of its drivers in words of its own."""
+    cause = error if error.name is not None else error.__cause__
+    name = getattr(cause, "name", None)
+    if name is None:
+        return f"more than is installed: {error}"
+    command = to_install(name)
+    how = "install that package beside kdump" if command is None else command
+    return f"the Python package {name}, which is not installed: {how}"
 
 
 def info(path: str) -> tuple[bool, bool, int]:

@@ -209,18 +209,22 @@ class PartitionDir:
         is_sound = not self.epoch_file.findings and all(min(one) >= 0 for one in found)
         return found if is_sound and ascend(found) else ()
 
-    def epochs_around(self, base: int, entries: Sequence[EpochEntry] | None = None) -> EpochsBeside:
+    def epochs_around(
+        self, base: int, entries: Sequence[EpochEntry] | None = None, *, is_other: bool = False
+    ) -> EpochsBeside:
         """Return what lies around the log of a segment says of leader epochs.
 
         Args:
             base: of the segment.
             entries: of a leader-epoch-checkpoint; None for that of the partition.
+            is_other: they are another replica's.
         """
         bases = self.log_bases
         at, after = bisect_left(bases, base) - 1, self.next_base(base)
         before = self.path_of(bases[at], FileKind.LOG) if at >= 0 else None
         behind = None if after is None else self.path_of(after, FileKind.LOG)
-        return EpochsBeside(before, behind, self.sound_epochs if entries is None else entries, self.log_start)
+        known = self.sound_epochs if entries is None else entries
+        return EpochsBeside(before, behind, known, self.log_start, is_other=is_other)
 
     @property
     def topic_id(self) -> str | None:

@@ -73,8 +73,6 @@ def as_owner(path: str) -> str:
     Args:
         path: of a file or directory; where nobody tells whose that is, the directory above it counts.
     """
-    from pwd import getpwuid
-
     whole = os.path.abspath(path)
     at = _shut(whole)
     what = "it" if at == whole else at
@@ -82,11 +80,22 @@ def as_owner(path: str) -> str:
     owner = os.stat(at).st_uid
     if owner == os.geteuid():
         return f"{you_own}{what}: chmod u+rwX gives you the right"
+    return f"{run_as}{owner_name(owner) or f'user {owner}'}, who owns {what}"
+
+
+def owner_name(uid: int, form: str = "%s") -> str:
+    """Return the name of a user of this machine; empty for one of another machine, or of a container.
+
+    Args:
+        uid: user id.
+        form: how the name is written where there is one.
+    """
+    from pwd import getpwuid
+
     try:
-        name = getpwuid(owner).pw_name
-    except KeyError:  # of another machine, or of a container
-        name = f"user {owner}"
-    return f"{run_as}{name}, who owns {what}"
+        return form % getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return ""
 
 
 def _shut(path: str) -> str:

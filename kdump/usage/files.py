@@ -30,6 +30,7 @@ class DiskFile(Value):
         part: LOG, INDEX, OTHER or LEFTOVER.
         kind: which file it is; None where nobody knows.
         modified: ms since the epoch.
+        device: of the file system.
     """
 
     path: str
@@ -38,6 +39,7 @@ class DiskFile(Value):
     part: int
     kind: str | None
     modified: int
+    device: int
 
 
 def files_of(path: str, *, leftover: bool = False, without: Container[str] = ()) -> Iterator[DiskFile | OpenFailure]:
@@ -91,4 +93,5 @@ def disk_file(path: str, status: os.stat_result, *, leftover: bool = False) -> D
     elif not is_left and name.kind in _INDEXES:
         part = INDEX
     kind = "leftover" if is_left else None if name.kind is FileKind.UNKNOWN else name.kind.value
-    return DiskFile(path, status.st_size, status.st_blocks * _BLOCK, part, kind, status.st_mtime_ns // 1_000_000)
+    allocated, modified = status.st_blocks * _BLOCK, status.st_mtime_ns // 1_000_000
+    return DiskFile(path, status.st_size, allocated, part, kind, modified, status.st_dev)

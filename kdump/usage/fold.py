@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
-    from kdump.item import Freeable, Item
+    from kdump.item import Item
     from kdump.storage.file_source import FileSource
     from kdump.storage.names import PartitionName
     from kdump.storage.partition_dir import PartitionDir
+    from kdump.usage.freeable import Retains
     from kdump.usage.key_sums import KeyTable
     from kdump.usage.options import UsageOptions
 
@@ -63,18 +64,24 @@ class _Place:
 
     def __init__(self) -> None:
         self.parts = [0, 0, 0, 0]
-        self.allocated = self.files = self.segments = 0
+        self.files = self.segments = 0
+        self.disks: dict[int, tuple[int, int]] = {}  # by file system the bytes of files, and those of their blocks
         self.sums = empty()
         self.timed = array("q", bytes(8 * _sums.T_WIDTH))
         self.timed[_sums.T_FIRST], self.timed[_sums.T_LAST] = _sums.NEVER, _NO_TIME
-        self.partitions: list[tuple[Freeable, tuple[str, ...], tuple[str, ...]]] = []
+        self.partitions: list[Retains] = []
 
     def file(self, file: DiskFile) -> None:
         """Count a file."""
         self.parts[file.part] += file.size
-        self.allocated += file.allocated
+        self.on_disk(file.device, file.size, file.allocated)
         self.files += 1
         self.segments += file.part == rows.LOG
+
+    def on_disk(self, device: int, size: int, allocated: int) -> None:
+        """Count what files have on a file system."""
+        before = self.disks.get(device, (0, 0))
+        self.disks[device] = before[0] + size, before[1] + allocated
 
 
 class UsagePart:
@@ -389,6 +396,7 @@ class UsageFold:
         self._grown: list[array[int]] = []  # of each part: bytes and times of its batches
         self._is_second = False  # the sums of keys are those of the second pass
         self._is_exact = True
+        self._tell: set[int] = set()  # file systems that tell how many blocks a file has
 
     def join(self, share: UsageShare) -> None:
         """Add what a part comes to."""
@@ -421,8 +429,15 @@ class UsageFold:
         self._keys.join(table.replace(error=0))
 
     # --- rows -------------------------------------------------------------------------------------------------
+    def _allocated(self, place: _Place) -> int:
+        """The bytes of a name on the disk; those of its files where no file of a file system has any block."""
+        if not self._tell:
+            places = self._places.values()
+            self._tell = {-1, *(disk for one in places for disk, (_, blocks) in one.disks.items() if blocks)}
+        return sum(blocks if disk in self._tell else size for disk, (size, blocks) in place.disks.items())
+
     def usages(self) -> Iterator[Usage]:
-        """Yield the rows: by bytes, largest first, and last what has no name."""
+        """Yield the rows: what is largest first (`Usage.weight`), and last what has no name."""
         options = self._options
         by, top = options.by, options.top
         if by in BY_HEADERS or by in BY_RECORDS:
@@ -438,9 +453,9 @@ class UsageFold:
         yield self._usage(None, null)
 
     def _largest(self) -> list[tuple[str, _Place]]:
-        """The names and what they have, by bytes, largest first."""
+        """The names and what they have on the disk, largest first."""
         named = ((name, place) for name, place in self._places.items() if name is not None)
-        return sorted(named, key=lambda one: (-sum(one[1].parts), one[0]))
+        return sorted(named, key=lambda one: (-self._allocated(one[1]), -sum(one[1].parts), one[0]))
 
     def _chosen(self) -> tuple[list[tuple[str | bytes, array[int]]], int, bool]:
         """The names that have a row, what their sums may miss, and whether they are exact all the same."""
@@ -488,7 +503,7 @@ class UsageFold:
             index_size=index,
             other_size=other,
             leftover_size=leftover,
-            allocated=place.allocated,
+            allocated=self._allocated(place),
             files=place.files,
             segments=place.segments,
             batches=sums[_sums.BATCHES],
@@ -521,10 +536,11 @@ class UsageFold:
         for _, place in sorted(self._places.items(), key=lambda one: one[0] is None):
             _merge(total, place)
         for name, place in self._largest()[: self._options.top]:
-            yield _growth(name, place, _per_day(place.timed, place.timed[_sums.T_LAST]), full_at, now)
+            rate = _per_day(place.timed, place.timed[_sums.T_LAST])
+            yield _growth(name, place, rate, full_at - self._allocated(place), now)
         rates = [_per_day(timed, total.timed[_sums.T_LAST]) for timed in self._grown]
         known = [rate for rate in rates if rate is not None]
-        yield _growth(None, total, sum(known) if known else None, full_at, now)
+        yield _growth(None, total, sum(known) if known else None, full_at - self._allocated(total), now)
 
 
 def _per_day(timed: array[int], end: int) -> float | None:
@@ -533,9 +549,9 @@ def _per_day(timed: array[int], end: int) -> float | None:
     return timed[_sums.T_BYTES] * _DAY / max(span, _HOUR) if span > 0 else None
 
 
-def _growth(name: str | None, place: _Place, per_day: float | None, full_at: int, now: int) -> Growth:
+def _growth(name: str | None, place: _Place, per_day: float | None, missing: int, now: int) -> Growth:
+    """How fast a name grows, and when the bytes that are missing on the disk have come."""
     _, first, last, aside = place.timed
-    missing = full_at - sum(place.parts)
     wait = missing * _DAY / per_day if per_day else _FARTHEST
     found = Growth(
         name,
@@ -556,7 +572,8 @@ def _growth(name: str | None, place: _Place, per_day: float | None, full_at: int
 def _merge(place: _Place, other: _Place) -> None:
     """Put one name into another."""
     place.parts = [a + b for a, b in zip(place.parts, other.parts, strict=True)]
-    place.allocated += other.allocated
+    for device, (size, allocated) in other.disks.items():
+        place.on_disk(device, size, allocated)
     place.files += other.files
     place.segments += other.segments
     place.partitions += other.partitions

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
     from kdump.usage.options import UsageOptions
 
+    Retains = tuple[Freeable | None, tuple[str, ...], tuple[str, ...]]
+    """What retention frees (None: not known), why compaction waits, what was assumed."""
 
-def freeable(
-    partition: PartitionDir, seen: Mapping[int, Outline], options: UsageOptions
-) -> tuple[Freeable, tuple[str, ...], tuple[str, ...]] | None:
-    """Return what retention frees, why compaction waits, and what was assumed; None where that cannot be known.
+
+def freeable(partition: PartitionDir, seen: Mapping[int, Outline], options: UsageOptions) -> Retains | None:
+    """Return what retention frees, why compaction waits, and what was assumed; None where it cannot be read.
 
     Args:
         partition: its directory.
@@ -38,8 +39,12 @@ def freeable(
             if base in seen:
                 reader.know(number, seen[base])
         log = reader.facts(None, None, {})
+        policy = options.config.policy(files.topic, partition.log_dir, partition.topic_id)
         settings = options.config.on(files.topic, partition.log_dir)
         config = settings.of_topic(files.topic)
+        assumed = settings.assumed(files.topic, policy)
+        if policy.now is None:
+            return None, (), (assumed,)
         gone = delete(log, config, options.now)
         sizes = [segment.size for segment in log.segments]
         count = len(gone.reasons)
@@ -61,7 +66,6 @@ def freeable(
             part = cleanable_part(files, log, producers_at(files, log.end_offset), config, options.now)
             if not part.chosen:
                 waits = (*part.why, _ratio(part.dirty_ratio, config.min_cleanable_dirty_ratio))
-        assumed = settings.assumed(files.topic)
         return free, waits, (assumed,) if assumed else ()
     except (UnreadableError, OSError):
         return None
@@ -72,12 +76,13 @@ def _ratio(found: float | None, wanted: float) -> str:
 
 
 def together(
-    parts: list[tuple[Freeable, tuple[str, ...], tuple[str, ...]]],
-) -> tuple[Freeable | None, tuple[str, ...], tuple[str, ...]]:
-    """Add up what is said of several partitions."""
-    if not parts:
-        return None, (), ()
-    free = [one for one, _, _ in parts]
+    parts: list[Retains],
+) -> Retains:
+    """Add up what is said of several partitions; what is not known of one is not known of all."""
+    assumed = tuple(dict.fromkeys(what for _, _, some in parts for what in some))
+    free = [one for one, _, _ in parts if one is not None]
+    if not parts or len(free) < len(parts):
+        return None, (), assumed
     next_at = min((one.next_at for one in free if one.next_at is not None), default=None)
     reasons = dict.fromkeys(one.why for one in free if one.why is not None)
     merged = Freeable(
@@ -88,4 +93,4 @@ def together(
         "; ".join(reasons) or None,
     )
     waits = tuple(dict.fromkeys(why for _, some, _ in parts for why in some))
-    return merged, waits, tuple(dict.fromkeys(what for _, _, some in parts for what in some))
+    return merged, waits, assumed

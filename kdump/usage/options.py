@@ -9,6 +9,8 @@ from kdump.broker.config import Config
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.broker.config import ClusterSettings
 
 BY_HEADERS = ("codec", "producer", "day")
@@ -49,13 +51,13 @@ class UsageOptions(Value):
 
 
 def by_partition(
-    max_batch_bytes: int, max_uncompressed_bytes: int, cluster: ClusterSettings | None = None
+    max_batch_bytes: int, max_uncompressed_bytes: int, clusters: Sequence[ClusterSettings] = ()
 ) -> UsageOptions:
     """Return what the table `usage` has: all partitions, with the defaults of a broker, now.
 
     Args:
         max_batch_bytes, max_uncompressed_bytes: limits.
-        cluster: what a metadata log among the inputs says of configurations; None where there is none.
+        clusters: what metadata logs among the inputs say of configurations.
     """
-    now, config = time.time_ns() // 1_000_000, Config({}).within(cluster)
+    now, config = time.time_ns() // 1_000_000, Config({}).within(clusters)
     return UsageOptions("partition", None, False, None, now, config, max_batch_bytes, max_uncompressed_bytes)

@@ -172,6 +172,7 @@ def after_pass(
     start = asked.get("delete_records_to")
     if "then_deleted" in expected:
         found = retained(run(place, config, asked["now"], high_watermark=asked.get("hw"), log_start_offset=start))
+        assert found.deletion is not None
         gone = len(found.deletion.reasons)
         bases = [one.base_offset for one in found.log.segments]
         assert bases[gone:] == expected["then_deleted"]["segments_after"]

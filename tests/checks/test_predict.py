@@ -323,7 +323,7 @@ def test_file_that_becomes_shorter_meanwhile_ends_nothing(tmp_path: Path) -> Non
 
 
 # --- options ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("option", [("--now", "5"), ("--config", "x"), ("--index-interval-bytes", "5")])
+@pytest.mark.parametrize("option", [("--now", "5"), ("--index-interval-bytes", "5")])
 def test_option_that_only_predictions_need_is_refused_without_them(option: tuple[str, str], tmp_path: Path) -> None:
     result = run(*option, str(tmp_path))
     assert result.exit_code == 2

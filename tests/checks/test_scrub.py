@@ -304,8 +304,8 @@ def test_one_segment_is_read_however_little_time_there_is(
     assert seen == ALL
 
 
-def test_disks_take_turns() -> None:
-    ledger = Ledger(":memory:")
+def test_disks_take_turns(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "ledger"))
     paths = [(dev, f"/{disk}/t-0/{name(base)}") for dev, disk in ((7, "a"), (3, "b")) for base in range(3)]
     ledger.enter([Listed(os.fsencode(path), path, 0, 9, dev, at, 10) for at, (dev, path) in enumerate(paths)])
     turns = [turn.path for turn in ledger.begin()]
@@ -444,8 +444,8 @@ def test_sums_are_those_of_each_block_however_it_is_read() -> None:
     assert BlockSums(BytesSource(b"")).sums() == b""
 
 
-def test_numbers_of_inodes_have_all_their_bits() -> None:
-    ledger = Ledger(":memory:")
+def test_numbers_of_inodes_have_all_their_bits(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "ledger"))
     known = Known(1, 2**64 - 5, 3, 4, 5, b"1234", 6)
     number = ledger.number_of(b"/x")
     ledger.keep(number, known)

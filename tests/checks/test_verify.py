@@ -159,7 +159,7 @@ def test_no_intact_file_alone_has_an_error_or_a_warning(root: str) -> None:
 ONE = offset_index(0, (3, SIZE))
 ALONE: list[tuple[str, bytes, set[str]]] = [
     (ZERO, A + B + C, set()),
-    (ZERO, A + C, {"O04"}),
+    (ZERO, A + C, {"L19", "O04"}),
     (INDEX, ONE, set()),
     (INDEX, ONE + b"\0\0\0", {"X01"}),
     (INDEX, ONE + offset_index(0, (2, 90)), {"X03"}),
@@ -476,7 +476,6 @@ def test_a_broker_has_each_partition_once(tmp_path: Path) -> None:
     ("first", "second", "partition"),
     [
         (meta(1), meta(2), "topic-0"),
-        (meta(1, "one-cluster"), meta(1, "another"), "topic-0"),
         (meta(1), meta(1), "topic-1"),
         (meta(1), meta(1), "topic-0.0123456789abcdef0123456789abcdef-future"),
         (
@@ -485,10 +484,15 @@ def test_a_broker_has_each_partition_once(tmp_path: Path) -> None:
             "topic-0",
         ),
     ],
-    ids=["nodes", "clusters", "partitions", "moving", "copies"],
+    ids=["nodes", "partitions", "moving", "copies"],
 )
 def test_what_is_not_there_twice(first: bytes, second: bytes, partition: str, tmp_path: Path) -> None:
     assert two(tmp_path, first, second, partition) == []
+
+
+def test_log_directories_of_two_clusters_are_told(tmp_path: Path) -> None:
+    (found,) = two(tmp_path, meta(1, "one-cluster"), meta(1, "another"), "topic-0")
+    assert (found.code, found.expected, found.found) == (Code.K10, "one-cluster", "another")
 
 
 def test_a_directory_given_twice_is_not_there_twice(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line, remedy_text
 from kdump.render.text.verify import VerifyText
 from kdump.storage.file_source import OpenFailure
+from kdump.words.command import ShellCommand, command_line
 from tests.support.runs import FIXTURES, run_kdump
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def test_effects_of_a_cause_are_counted_and_never_shown_but_without_folding() ->
 
 def test_steps_stand_at_the_end_with_commands_that_can_be_pasted() -> None:
     person = Step(1, None, "restore it", (2,))
-    command = Step(2, "kdump reindex 'a b'", "builds it")
+    command = Step(2, command_line("reindex", "a b"), "builds it")
     lines = as_text([ERROR, SEGMENT, person, command])
     assert lines[-3:-1] == [
         "step 1: restore it (when this is done, leave out step 2)",
@@ -282,6 +283,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
     assert list(summary.items()) == [
         ("type", "summary"), ("files", 2), ("bytes", 5_000_800), ("batches", 70), ("records", 9000), ("partitions", 1),
         ("errors", 1), ("warnings", 2), ("notes", 1), ("offsetsLost", 0), ("recordsLost", 0), ("recordsUnknown", 0),
+        ("offsetsUnexplained", 0),
         ("unchecked", [{"file": EPOCHS, "reason": "permission denied; run as kafka, who owns it"}]), ("exit", 0),
     ]  # fmt: skip
 
@@ -623,7 +625,7 @@ asked: list[tuple[list[str], VerifyOptions]] = []
         (DAMAGED, "--fail-on never", 5),
         ([MISSING], "", 10),
         ([MISSING, WARNING, SEGMENT], "--fail-on warning", 10),
-        ([MISSING, ERROR, SEGMENT], "", 3),
+        ([MISSING, ERROR, SEGMENT], "", 6),
     ],
 )
 def test_the_exit_status(items: list[Item], args: str, code: int, verify: Callable[..., Result]) -> None:
@@ -644,12 +646,12 @@ def test_the_answer_is_on_stdout_and_sentences_on_stderr(verify: Callable[..., R
 
 def test_the_verb_gets_what_the_options_say(verify: Callable[..., Result]) -> None:
     verify(CLEAN)
-    assert asked == [(["data"], VerifyOptions())]
+    assert [(paths, options.replace(policies=None)) for paths, options in asked] == [(["data"], VerifyOptions())]
     verify(
         CLEAN, "a", "--shallow", "--no-resync", "--contiguous", "-j", "3", "b", "--max-batch-bytes", "2000",
         "--max-uncompressed-bytes", "3000",
     )  # fmt: skip
-    assert asked == [
+    assert [(paths, options.replace(policies=None)) for paths, options in asked] == [
         (["a", "b"], VerifyOptions(deep=False, resync=False, contiguous=True, jobs=3, max_batch_bytes=2000,
                                    max_uncompressed_bytes=3000)),
     ]  # fmt: skip
@@ -890,13 +892,13 @@ def test_a_bare_name_is_judged_as_the_same_file_by_a_longer_path(tmp_path: Path)
     ],
 )
 def test_a_command_stands_behind_its_own_verb(code: Code, repair: str, shown: str) -> None:
-    assert remedy_text(Finding(code, LOG, repair=repair)).endswith(shown)
+    assert remedy_text(Finding(code, LOG, repair=ShellCommand(*repair.split()))).endswith(shown)
 
 
 def test_every_repair_has_a_verb() -> None:
     for code in Code:
         for command in code.repairs:
-            assert remedy_text(Finding(code, LOG, expected=2, repair=f"kdump {command} x")).endswith(
+            assert remedy_text(Finding(code, LOG, expected=2, repair=command_line(command, "x"))).endswith(
                 f": kdump {command} x"
             )
 
@@ -929,9 +931,9 @@ def test_a_page_about_lost_offsets_does_not_call_them_sound(tmp_path: Path) -> N
     shutil.copytree(FIXTURES / "damage" / "intact" / "none" / "logdir", tmp_path / "logs")
     for path in (tmp_path / "logs" / "plain-0").glob(f"{119:020}.*"):
         path.unlink()
-    run = run_kdump(["verify", "--format", "html", "logs"], tmp_path)
+    run = run_kdump(["verify", "--format", "html", "--set", "cleanup.policy=delete", "logs"], tmp_path)
     page = run.stdout.decode()
-    assert run.exit == 0
-    assert 'class="badge LOST"' in page
-    assert "121 offsets are missing" in page
+    assert run.exit == 3
+    assert 'class="badge DAMAGED"' in page
+    assert "offsets lost" in page
     assert 'class="badge SOUND"' not in page

@@ -15,7 +15,9 @@ from kdump.checks.replicas import compare
 from kdump.checks.run import verify
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.words.command import command_line
 from tests.support.measured import lines_run
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
@@ -23,7 +25,7 @@ from tests.support.segments import GZIP, Record, batch
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kdump.storage.file_source import FileSource, OpenFailure
+    from kdump.storage.file_source import FileSource
 
 ZERO = f"{0:020}.log"
 CLEAN = FIXTURES / "kafka-4.3.1/clean"
@@ -199,7 +201,7 @@ def test_data_at_a_wrong_base_offset_is_missing_where_nobody_knows_the_right_one
 def test_a_file_that_differs_from_several_is_listed_once_more_at_most(tmp_path: Path) -> None:
     for name in "abc":
         replica(tmp_path / name, *(log(0, 12) if name < "c" else [*log(0, 4), *log(6, 12)]))
-    run = run_kdump(["verify", "--replicas", "a", "b", "c"], tmp_path)
+    run = run_kdump(["verify", "--replicas", "--set", "cleanup.policy=compact", "a", "b", "c"], tmp_path)
     listed = [line for line in run.stdout.splitlines() if line.endswith(f"\tc/t-0/{ZERO}".encode())]
     assert [line.split()[0] for line in listed] == [b"OK", b"WARNING"]
 
@@ -369,7 +371,7 @@ def test_salvage_of_several_damaged_replicas_is_one_step(tmp_path: Path) -> None
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 3))
     other = replica(tmp_path / "b", *spoiled(log(0, 12), 1))
     found = steps_of(one, other)
-    salvage = f"kdump salvage {one} {other} --to DIR"
+    salvage = command_line("salvage", str(one), str(other), "--to", "DIR")
     cuts = [f"kdump truncate {path} --at-damage" for path in (one, other)]
     assert [step.command for step in found] == [None, salvage, cuts[0], None, cuts[1]]
     assert [step.instead for step in found] == [(3,), (3, 4, 5), (), (5,), ()]
@@ -413,7 +415,7 @@ def test_salvage_is_a_step_where_another_replica_has_a_part_of_what_is_lost(tmp_
     )
     for path, end in ((one, 10), (other, 20)):  # what the indexes know of is cut off
         (path / ZERO).write_bytes(b"".join(log(0, end)))
-    salvage = f"kdump salvage {one} {other} --to DIR"
+    salvage = command_line("salvage", str(one), str(other), "--to", "DIR")
     assert [step.command for step in steps_of(one, other)].index(salvage) == 1
 
 
@@ -457,3 +459,80 @@ def test_without_replicas_a_damaged_partition_that_is_there_twice_is_said_to_be(
     assert run.exit == 3
     for args in (["b"], ["--replicas", "a", "b"], ["--quiet", "a", "b"], ["--format=json", "a", "b"]):
         assert b"several" not in run_kdump(["verify", *args], tmp_path).stderr
+
+
+# --- clusters -----------------------------------------------------------------------------------------------------
+def in_cluster(root: Path, cluster: str | None, *batches: bytes) -> Path:
+    """A log.dir of a cluster with one partition."""
+    replica(root, *batches)
+    said = "" if cluster is None else f"cluster.id={cluster}\n"
+    (root / "meta.properties").write_text(f"version=1\nnode.id=1\n{said}")
+    return root
+
+
+def told(*paths: Path) -> tuple[list[Finding], list[str], list[Step]]:
+    """The findings, what was not looked at, and the steps of `--replicas`."""
+    items = list(compare([str(path) for path in paths], VerifyOptions()))
+    return (
+        [one for one in items if isinstance(one, Finding)],
+        [one.sentence for one in items if isinstance(one, OpenFailure)],
+        [one for one in items if isinstance(one, Step)],
+    )
+
+
+def test_replicas_of_two_clusters_are_not_compared(tmp_path: Path) -> None:
+    one = in_cluster(tmp_path / "a", "A", *log(0, 100))
+    other = in_cluster(tmp_path / "b", "B", *log(0, 50, b"other"))
+    found, not_looked_at, _ = told(one, other)
+    (differ,) = [item for item in found if item.code.name[0] == "D" or item.code.name == "K10"]
+    assert (differ.code.name, differ.severity) == ("K10", Severity.WARNING)
+    assert "cluster.id is B here, and A in" in differ.message
+    assert [line for line in not_looked_at if "nothing was compared" in line]
+    assert run_kdump(["verify", "--replicas", "a", "b"], tmp_path).exit == 5
+
+
+def test_partition_directories_of_two_clusters_are_not_compared_either(tmp_path: Path) -> None:
+    for root, cluster in (("a", "A"), ("b", "B")):
+        in_cluster(tmp_path / root, cluster, *log(0, 10, root.encode()))
+    found, _, _ = told(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
+    assert [one.code.name for one in found if one.code.name[0] == "D" or one.code.name == "K10"] == ["K10"]
+
+
+def test_those_of_each_cluster_are_compared_and_none_is_restored_from_another_cluster(tmp_path: Path) -> None:
+    spoilt = bytearray(b"".join(log(0, 20)))
+    spoilt[-1] ^= 1
+    roots = [
+        in_cluster(tmp_path / "a1", "A", bytes(spoilt)),
+        in_cluster(tmp_path / "a2", "A", *log(0, 10)),
+        in_cluster(tmp_path / "b1", "B", *log(0, 20)),
+        in_cluster(tmp_path / "b2", "B", *log(0, 6), *log(6, 20, b"w")),
+        in_cluster(tmp_path / "none", None, *log(0, 20, b"x")),
+    ]
+    found, not_looked_at, steps = told(*roots)
+    different = {(one.file.split("/")[-3], one.values["other"]) for one in found if one.code.name == "D01"}
+    assert different == {("b2", str(tmp_path / "b1" / "t-0"))}
+    assert not_looked_at == ["--replicas: 1 partition lies in several clusters: compared are those of one cluster"]
+    of_damaged = [one for one in steps if one.damaged == str(roots[0] / "t-0")]
+    assert of_damaged
+    assert not any("b1" in one.why or "none" in one.why for one in of_damaged)
+
+
+def test_one_that_does_not_say_its_cluster_is_compared_where_there_is_one_cluster(tmp_path: Path) -> None:
+    one = in_cluster(tmp_path / "a", "A", *log(0, 10))
+    other = in_cluster(tmp_path / "none", None, *log(0, 6), *log(6, 10, b"w"))
+    found, not_looked_at, _ = told(one, other)
+    assert "D01" in [one.code.name for one in found]
+    assert "K10" not in [one.code.name for one in found]
+    assert not_looked_at == []
+
+
+def test_where_a_manifest_names_the_hosts_several_clusters_are_a_note(tmp_path: Path) -> None:
+    for root, cluster in (("a", "A"), ("b", "B")):
+        in_cluster(tmp_path / root, cluster, *log(0, 10))
+    options = VerifyOptions(of_hosts=True)
+    found = [one for one in verify([str(tmp_path / "a"), str(tmp_path / "b")], options) if isinstance(one, Finding)]
+    assert [one.severity for one in found if one.code.name == "K10"] == [Severity.NOTE]
+    (tmp_path / "fleet.csv").write_text("host,path\nh1,a\nh2,b\n")
+    run = run_kdump(["verify", "--format", "json", "fleet.csv"], tmp_path)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row.get("code") == "K10"]
+    assert [row["severity"] for row in rows] == ["note"]

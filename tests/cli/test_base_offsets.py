@@ -67,7 +67,7 @@ def closed(tmp_path: Path) -> Path:
         ["dump", "t-0"],
         ["find-offset", "t-0", "2999"],
         ["find-offset", "t-0", "2999", "--scan"],
-        ["export", "t-0", "--to", "rows", "--file-format", "json"],
+        ["export", "t-0", "--to", "../rows", "--file-format", "json"],
         ["transactions", "."],
         ["du", "."],
         ["retention", "."],
@@ -76,7 +76,7 @@ def closed(tmp_path: Path) -> Path:
 )
 def test_every_verb_judges_the_last_batch_of_a_closed_segment(args: list[str], closed: Path) -> None:
     run = run_kdump(args, closed)
-    assert run.exit == 3
+    assert run.exit == (6 if args[0] in ("transactions", "retention") else 3)  # no coordinator's log, no policy
     assert b"expected=2999" in run.stdout + run.stderr or args[0] == "export"
 
 

@@ -17,8 +17,10 @@ from rich.text import Text
 
 from kdump.item import Progress
 from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
+from kdump.render.terminal.page import Page
 from kdump.render.terminal.progress import Bar
 from kdump.render.terminal.sentences import fitted
+from kdump.words.command import ShellCommand
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.terminal import run_in_terminal
 
@@ -191,11 +193,26 @@ def test_a_list_of_names_is_shortened_by_whole_names() -> None:
         ("  a sentence of some words", "  a sentence of some\n    words"),
         ("note: to do it: kdump verify --quiet PATH", "note: to do it:\n  kdump verify --quiet PATH"),
         ("see /a/path/longer/than/the/terminal now", "see\n  /a/path/longer/than/the/terminal\n  now"),
+        ("everybody may write: chmod o-w 'a b;c'", "everybody may write:\n  chmod o-w 'a b;c'"),
+        ("do it; then kdump verify 'a  b' names the steps", "do it; then\n  kdump verify 'a  b' names the steps"),
+        ("finish it with kdump resume 'a b'", "finish it with\n  kdump resume 'a b'"),
+        ("the file 'a b c d e' of $'x y\\012z z z' is his", "the file 'a b c d e'\n  of $'x y\\012z z z'\n  is his"),
+        ("brokers' logs and Kafka's own 'x' ones", "brokers' logs and\n  Kafka's own 'x'\n  ones"),
         ("short", "short"),
     ],
 )
 def test_a_sentence_breaks_between_words_and_a_command_nowhere(text: str, shown: str) -> None:
     assert fitted(text, 20) == shown
+
+
+@pytest.mark.parametrize("columns", [10, 40, 80])
+def test_a_page_of_verify_breaks_no_command_in_a_sentence(columns: int) -> None:
+    out = io.StringIO()
+    page = Page(Console(file=out, width=columns, color_system=None), lambda: None, fold=True)
+    command = ShellCommand("mv", "-n", "a b;c/1.log", "a b;c/0.log").then(ShellCommand("mv", "-n", "x", "y z"))
+    page.steps([(1, None, f"stop the broker, and give the logs their names, which loses nothing: {command}")])
+    page.steps([(2, command, "for all of them")])
+    assert out.getvalue().count(f" {command}\n") == 2
 
 
 def test_the_verdict_stands_first() -> None:
@@ -210,7 +227,7 @@ def test_the_last_line_of_verify_breaks_between_its_parts(columns: int) -> None:
     at = next(at for at, line in enumerate(lines) if line.startswith("37 partitions, "))
     assert all(len(line) <= columns for line in lines[at:])
     assert all(line[-1] in ",:" for line in lines[at:] if line and not re.search(r"notes| s\b", line))
-    assert any("100 notes (--notes lists them)" in line for line in lines[at:])
+    assert any("101 notes (--notes lists them)" in line for line in lines[at:])
 
 
 @pytest.mark.parametrize(

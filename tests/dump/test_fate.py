@@ -39,6 +39,7 @@ DAMAGE = FIXTURES / "damage"
 T = 1_700_000_000_000
 WEEK = 7 * 24 * 3_600_000
 ONE, TWO = (1, 0), (2, 0)
+DELETE = ["--set", "cleanup.policy=delete"]
 
 
 def record(key: str, value: str = "v") -> Record:
@@ -81,7 +82,8 @@ def spoil_the_last(logdir: Path) -> None:
 
 
 def fates(logdir: Path, *args: str) -> dict[int, dict[str, Any]]:
-    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json", "--quiet", *args], logdir)
+    known = [] if any("cleanup.policy" in one for one in args) else DELETE
+    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json", "--quiet", *known, *args], logdir)
     assert run.stderr == b""
     rows = [json.loads(line) for line in run.stdout.splitlines()]
     return {row["offset"]: row["fate"] for row in rows if row["type"] == "record"}
@@ -103,6 +105,7 @@ def expected(*offsets: int) -> dict[int, dict[str, Any]]:
             "transaction": transaction,
             "belowLogStart": below,
             "supersededBy": after,
+            "noKey": False,
             "deletedAt": LAST[number] + WEEK + 1,
         }
     return found
@@ -128,7 +131,7 @@ def test_the_fate_does_not_hang_on_what_is_selected(args: list[str], offsets: li
 
 
 def test_later_segments_decide_over_a_log_that_is_named_alone(logdir: Path) -> None:
-    run = run_kdump(["dump", f"orders-0/{0:020}.log", "--fate", "--key", "b", "--format", "json"], logdir)
+    run = run_kdump(["dump", f"orders-0/{0:020}.log", "--fate", "--key", "b", "--format", "json", *DELETE], logdir)
     rows = [json.loads(line) for line in run.stdout.splitlines()]
     assert [row["fate"] for row in rows if row["type"] == "record"] == [expected(1)[1]]
 
@@ -150,7 +153,7 @@ def test_a_record_of_a_batch_with_a_wrong_crc_supersedes_nothing(logdir: Path) -
 
 
 def test_in_text_the_fate_stands_behind_the_header_keys_in_brackets(logdir: Path) -> None:
-    run = run_kdump(["dump", "orders-0", "--fate", "--key", "a", "--print-data-log"], logdir)
+    run = run_kdump(["dump", "orders-0", "--fate", "--key", "a", "--print-data-log", *DELETE], logdir)
     lines = [line.partition("headerKeys: [] ")[2] for line in run.stdout.decode().splitlines() if line.startswith("| ")]
     gone = "retention deletes it from 2023-11-21T22:13:20.00"
     assert lines == [
@@ -160,20 +163,45 @@ def test_in_text_the_fate_stands_behind_the_header_keys_in_brackets(logdir: Path
         f"fate: [superseded at offset 10, {gone}9Z on] key: a payload: v",
         f"fate: [{gone}9Z on] key: a payload: ",
     ]
-    assert b"Kafka's defaults are taken" in run.stderr
+    assert b"defaults are taken" not in run.stderr
+
+
+def test_where_nobody_knows_the_policy_nothing_is_said_to_be_kept(logdir: Path) -> None:
+    run = run_kdump(["dump", "orders-0", "--fate", "--print-data-log"], logdir)
+    said = [FATE.search(line.encode()) for line in run.stdout.decode().splitlines() if line.startswith("| ")]
+    told = {int(one[1]): one[2].decode() for one in said if one is not None}
+    assert (told[4], told[2]) == ("not known: cleanup.policy", "committed, superseded at offset 7")
+    assert not any("kept" in one or "retention" in one for one in told.values())
+    assert b"cleanup.policy is not known" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("policy", "removed"), [("compact", True), ("compact,delete", True), ("delete", False), (None, False)]
+)
+def test_compaction_removes_what_has_no_key(policy: str | None, removed: bool, tmp_path: Path) -> None:
+    """An empty key is a key; a marker has none and stays as long as its transaction."""
+    records = [Record(b"v", None), Record(b"v", b""), Record(b"v", b"k")]
+    write(tmp_path, {f"t-0/{0:020}.log": at(0, T, *records, producer=ONE) + ended(3, T, ONE, commit=True)})
+    given = [] if policy is None else ["--set", f"cleanup.policy={policy}"]
+    run = run_kdump(["dump", "t-0", "--fate", "--format", "json", "--quiet", *given], tmp_path)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
+    assert [row["fate"]["noKey"] for row in rows] == [removed, False, False, False]
+    text = run_kdump(["dump", "t-0", "--fate", "--quiet", *given], tmp_path).stdout
+    assert (b"compaction removes it: it has no key" in text) == removed
 
 
 def test_a_fate_of_nothing_is_said_too() -> None:
     kept = Fate(None, False, None, None)
     assert fate_text(kept) == b" fate: [kept]"
     assert json.loads(b"{" + fate_json(kept)[1:] + b"}") == {
-        "fate": {"transaction": None, "belowLogStart": False, "supersededBy": None, "deletedAt": None}
+        "fate": {"transaction": None, "belowLogStart": False, "supersededBy": None, "noKey": False, "deletedAt": None}
     }
+    assert fate_text(kept.replace(is_judged=False)) == b" fate: [not known: cleanup.policy]"
 
 
 def test_the_fate_of_a_record_with_a_wrong_crc_says_first_that_no_consumer_gets_it(logdir: Path) -> None:
     spoil_the_last(logdir)
-    run = run_kdump(["dump", "orders-0", "--fate", "--from-offset", "9"], logdir)
+    run = run_kdump(["dump", "orders-0", "--fate", "--from-offset", "9", *DELETE], logdir)
     fates = [line.partition("fate: ")[2] for line in run.stdout.decode().splitlines() if line.startswith("| ")]
     assert [one.partition(",")[0] for one in fates] == ["[open", "[not readable: wrong CRC"]
 
@@ -321,7 +349,7 @@ def offsets(run: Any) -> list[int]:
 
 
 def test_a_marker_behind_what_cannot_be_read_tells_nothing_of_the_records_before_it(doubtful: Path) -> None:
-    args = ["dump", "orders-0", "--fate"]
+    args = ["dump", "orders-0", "--fate", *DELETE]
     run = run_kdump([*args, "--format", "json"], doubtful)
     rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
     told = {row["offset"]: row["fate"]["transaction"] for row in rows if row["control"] is None}
@@ -622,16 +650,10 @@ def test_quiet_leaves_errors_and_the_exit_status(tmp_path: Path) -> None:
     assert len(plain.stderr.splitlines()) > len(quiet.stderr.splitlines())
 
 
-def test_the_settings_of_a_topic_are_those_of_the_metadata_log_among_the_paths() -> None:
+def test_the_settings_of_a_topic_are_those_of_the_metadata_log_beside_it() -> None:
     node = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
-    args = ["dump", "--key", "roll1", "--format", "json", "--fate", "compact-0"]
-    alone, within = run_kdump(args, node), run_kdump([*args, "__cluster_metadata-0"], node)
-    fates = [
-        [row["fate"] for line in run.stdout.splitlines() if (row := json.loads(line))["type"] == "record"]
-        for run in (alone, within)
-    ]
-    assert len(fates[0]) == len(fates[1]) > 0
-    assert all(one["deletedAt"] is not None for one in fates[0])
-    assert all(one["deletedAt"] is None for one in fates[1]), "it is compacted, and nothing else"
-    assert b"defaults are taken" in alone.stderr
-    assert b"defaults are taken" not in within.stderr
+    run = run_kdump(["dump", "--key", "roll1", "--format", "json", "--fate", "compact-0"], node)
+    fates = [row["fate"] for line in run.stdout.splitlines() if (row := json.loads(line))["type"] == "record"]
+    assert fates
+    assert all(one["deletedAt"] is None for one in fates), "it is compacted, and nothing else"
+    assert b"defaults are taken" not in run.stderr

@@ -235,10 +235,10 @@ def logs(where: Path, *, without: tuple[int, ...] = (), short: bool = False) -> 
 
 
 def searched(where: Path, *args: str) -> list[str]:
-    """What `dump` says behind a search that ends with 0, without what the clock of `--fate` says."""
+    """What `dump` says behind a search that meets no error, without what the clock of `--fate` says."""
     runs = [run_kdump(["dump", *args, "-j", jobs], where) for jobs in ("1", "2")]
     assert runs[0].stderr == runs[1].stderr
-    assert [run.exit for run in runs] == [0, 0]
+    assert [run.exit for run in runs] == [0 if run.stdout else 10 for run in runs]
     lines = runs[0].stderr.decode().splitlines()
     return [line.removeprefix("kdump: not searched: ") for line in lines if line.startswith("kdump: not searched")]
 
@@ -251,9 +251,9 @@ LOST_LOG = f"orders-0/{EACH_LOG:020}.log"
 @pytest.mark.parametrize(
     ("without", "place"),
     [
-        ((80, 100), f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"),
-        ((60,), f"{LOST_LOG}, offsets 60..79 (O07 segment-gap)"),
-        ((80,), f"orders-0/{80:020}.log, offsets 80..99 (O04 offset-gap)"),
+        ((80, 100), f"{LOST_LOG}, offsets 80..119 (L19 hole-alone)"),
+        ((60,), f"{LOST_LOG}, offsets 60..79 (L19 hole-alone)"),
+        ((80,), f"orders-0/{80:020}.log, offsets 80..99 (L19 hole-alone)"),
     ],
 )
 def test_offsets_that_a_dense_log_has_lost_were_not_searched(
@@ -268,7 +268,7 @@ def test_offsets_that_a_dense_log_has_lost_were_not_searched(
 
 def test_a_range_in_lost_offsets_was_not_searched(tmp_path: Path) -> None:
     logs(tmp_path, without=(80, 100))
-    place = [f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"]
+    place = [f"{LOST_LOG}, offsets 80..119 (L19 hole-alone)"]
     assert searched(tmp_path, "orders-0", "--from-offset", "90", "--to-offset", "95") == place
     assert searched(tmp_path, "orders-0", "--from-offset", "90", "--print-data-log") == []  # that is shown, not sought
     for outside in (["--to-offset", "80"], ["--from-offset", "120"]):
@@ -279,14 +279,14 @@ def test_of_one_log_that_is_named_no_hole_behind_it_is_told(tmp_path: Path) -> N
     logs(tmp_path, without=(80, 100))
     names = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "orders-0").glob("*.log"))
     assert searched(tmp_path, LOST_LOG, "--key", "k85") == []
-    assert searched(tmp_path, *names, "--key", "k85") == [f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"]
+    assert searched(tmp_path, *names, "--key", "k85") == [f"{LOST_LOG}, offsets 80..119 (L19 hole-alone)"]
 
 
 def test_a_hole_below_the_log_start_hides_no_loss_above_it(tmp_path: Path) -> None:
     logs(tmp_path, without=(20, 80, 100))
     assert searched(tmp_path, "orders-0", "--key", "k85") == []
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 40\n")
-    assert searched(tmp_path, "orders-0", "--key", "k85") == [f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"]
+    assert searched(tmp_path, "orders-0", "--key", "k85") == [f"{LOST_LOG}, offsets 80..119 (L19 hole-alone)"]
 
 
 @pytest.mark.parametrize(("without", "short"), [((20, 80), False), ((80, 100), True)], ids=["holes", "records"])
@@ -318,7 +318,7 @@ def bytes_read(where: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
-def test_a_hole_costs_one_walk_more_and_what_compaction_made_none(
+def test_a_hole_that_stands_alone_costs_walks_and_what_compaction_made_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = {}
@@ -327,7 +327,7 @@ def test_a_hole_costs_one_walk_more_and_what_compaction_made_none(
         sizes = [path.stat().st_size for path in (tmp_path / name / "orders-0").glob("*.log")]
         read[name] = bytes_read(tmp_path / name, monkeypatch) / sum(sizes)
     assert read["compacted"] == pytest.approx(read["dense"], rel=0.1)
-    assert 1.8 * read["dense"] < read["lost"] < 2.5 * read["dense"]
+    assert 1.8 * read["dense"] < read["lost"] < 3.5 * read["dense"]
 
 
 def test_the_walk_ends_at_the_first_trace_of_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

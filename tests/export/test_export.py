@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     import click.testing
 
 SPLIT = ("batches", "records")
-ROWS = [name for name in TABLES if name not in STATE_TABLES]
+ROWS = [name for name in TABLES if name not in (*STATE_TABLES, "unread")]
 MORE = [str(FIXTURES / path) for path in ("releases/0.8.2.2", "releases/2.8.2", "damage/intact")]
 SMALL = [str(NODE / f"{topic}-0") for topic in ("plain", "zstd", "txn", "compact", "__transaction_state")]
 
@@ -438,10 +439,10 @@ def test_nothing_is_written_into_what_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     write(folder / "t-0", segment(0, [batch(0)]))
     before = files_of(folder)
-    assert export("--to", folder / "out", folder).exit_code == 2
+    assert export("--to", folder / "out", folder).exit_code == 12
     assert files_of(folder) == before
     run = CliRunner().invoke(kdump, ["verify", "--out", str(folder / "out"), str(folder)])
-    assert run.exit_code == 2
+    assert run.exit_code == 12
     assert files_of(folder) == before
 
 
@@ -538,7 +539,7 @@ def test_a_missing_package_is_one_sentence_with_the_command_that_helps(
     assert run.exit_code == 2
     assert run.stderr.count("\n") == 1
     assert missing in run.stderr
-    assert "pip install 'kdump[" in run.stderr
+    assert "pip install 'kafka-kdump[" in run.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -610,3 +611,62 @@ def test_last_sequence_is_that_of_dump_whatever_a_header_claims(tmp_path: Path, 
     exported = ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist()
     assert [row["lastSequence"] for row in exported] == [row["lastSequence"] for row in shown if row["type"] == "batch"]
     assert exported
+
+
+# --- what is not exported is said ---------------------------------------------------------------------------
+def test_logs_that_are_newer_than_the_plan_are_told(tmp_path: Path) -> None:
+    """An export goes on by its plan, whatever came meanwhile: status 5, and how many logs that concerns."""
+    node, target = tmp_path / "node", tmp_path / "out"
+    shutil.copytree(NODE / "plain-0", node / "plain-0")
+    assert export("--to", target, node).exit_code == 0
+    assert export("--to", target, node).exit_code == 0
+    log = node / "plain-0" / f"{0:020}.log"
+    shutil.copytree(NODE / "zstd-0", node / "zstd-0")
+    log.write_bytes(log.read_bytes() + log.read_bytes()[:100])
+    done = export("--format", "json", "--to", target, node)
+    assert done.exit_code == 5
+    (unchecked,) = json.loads(done.stdout)["unchecked"]
+    assert f"5 logs are newer than the plan in {target} (4 new, 1 longer)" in unchecked["reason"]
+    assert "5 logs are newer than the plan" in done.stderr
+
+
+def test_a_log_that_became_shorter_since_the_plan_is_told(tmp_path: Path) -> None:
+    node, target = tmp_path / "plain-0", tmp_path / "out"
+    shutil.copytree(NODE / "plain-0", node)
+    log = node / f"{0:020}.log"
+    size = log.stat().st_size
+    assert export("--to", target, node).exit_code == 0
+    for note in (target / "_kdump").glob("*.done"):  # as after an interruption
+        note.unlink()
+    with log.open("r+b") as file:
+        file.truncate(size // 2)
+    done = export("--to", target, node)
+    assert done.exit_code in (5, 6)
+    assert f"has {size // 2} bytes, and had {size} when the work was planned" in done.stderr
+
+
+def test_what_cannot_be_opened_is_a_table(tmp_path: Path) -> None:
+    node, target = tmp_path / "node", tmp_path / "out"
+    shutil.copytree(NODE / "plain-0", node / "plain-0")
+    os.mkfifo(node / "plain-0" / f"{9999:020}.log")
+    paths = node, tmp_path / "nowhere"
+    done = export("--table", "unread", "--file-format", "json", "--to", target, *paths)
+    assert done.exit_code == 5
+    files = [path for path in target.rglob("*.json") if "_kdump" not in path.parts]
+    rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    assert sorted((row["type"], row["phase"], row["topic"], os.path.basename(row["file"])) for row in rows) == [
+        ("unread", "plan", None, "nowhere"),
+        ("unread", "read", "plain", f"{9999:020}.log"),
+    ]
+
+
+def test_a_path_of_a_manifest_has_its_host_whatever_it_leads_to(tmp_path: Path) -> None:
+    """A log directory itself, one that is missing, and a log."""
+    log = NODE / "plain-0" / f"{0:020}.log"
+    rows = [{"host": str(k), "path": str(path)} for k, path in enumerate((NODE, tmp_path / "nowhere", log))]
+    (tmp_path / "fleet.json").write_text(json.dumps(rows))
+    origins = Origins(read_roots([str(tmp_path / "fleet.json")]))
+    found = [origins.of(str(path)) for path in (NODE, tmp_path / "nowhere", log, NODE / "zstd-0" / log.name)]
+    assert [one.host for one in found] == ["0", "1", "2", "0"]
+    assert [one.log_dir for one in found] == [str(NODE), str(tmp_path / "nowhere"), str(NODE), str(NODE)]
+    assert [(one.topic, one.partition) for one in found[2:]] == [("plain", 0), ("zstd", 0)]

@@ -160,8 +160,8 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     found = {row["type"] for row in whole(CLEAN / "node1", "--print-data-log")}
     found |= {row["type"] for row in rows(["dump", "--stats", "--format", "json", node])}
     found |= {row["type"] for row in rows(["verify", "--format", "json", f"{node}/txn-0"])}
-    lost = ["verify", "--format", "json", "--start", "clean", "damage/intact/compacted/logdir"]
-    found |= {row["type"] for row in rows(lost)}
+    for args in (["--start", "clean", "damage/intact/compacted/logdir"], ["log-l19-hole-alone"]):
+        found |= {row["type"] for row in rows(["verify", "--format", "json", *args])}
     found |= {row["type"] for row in rows(["truncate", "--format", "json", "--at-damage", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["find-offset", "--format", "json", f"{node}/txn-0", "0"])}
     found |= {row["type"] for row in rows(["du", "--full-at", "1T", "--format", "json", f"{node}/txn-0"])}
@@ -173,6 +173,11 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     (tmp_path / "image").write_bytes((CLEAN / "node1/txn-0/00000000000000000000.log").read_bytes())
     carved = run_kdump(["carve", "image", "--to", "out", "--format", "json"], tmp_path)
     found |= {json.loads(line)["type"] for line in carved.stdout.splitlines()}
+    run_kdump(["export", "--table", "unread", "--file-format", "json", "--to", "tables", "nowhere"], tmp_path)
+    for file in (tmp_path / "tables").glob("topic=*/*/*.json"):
+        for row in map(json.loads, file.read_text("ascii").splitlines()):
+            assert violates(row, SCHEMAS[row["type"]]) is None
+            found.add(row["type"])
     # those of verify and salvage over damage: tests/checks and tests/rescue; of no cluster here: tests/state
     others = {"step", "token", "kept", "patched", "revived", "divergent", "salvage"}
     assert found | others == set(SCHEMAS) - {"bytes"}

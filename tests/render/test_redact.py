@@ -16,10 +16,12 @@ from kdump.finding import Code, Finding
 from kdump.render import redact
 from kdump.render.redact import Redactor
 from kdump.value import Value
+from kdump.words.command import ShellCommand, command_line
 from tests.support import partitions
 from tests.support.coordinator_records import at, commit, text, transaction
 from tests.support.runs import Run, run_kdump
 from tests.support.segments import GZIP, TRANSACTIONAL, Record, batch, message
+from tests.support.shells import HOSTILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -383,6 +385,30 @@ def test_prose_without_names_stays_as_it_is() -> None:
         assert redactor.text(f"{code.sentence}; {code.remedy}") == f"{code.sentence}; {code.remedy}"
     for said in ("CRC-32C at 2026-11-21, UTF-8, KIP-101", "now-2h", "offsets 0..-1 and -5", "--to-offset 5"):
         assert redactor.text(said) == said
+
+
+@pytest.mark.parametrize("topic", [one for one in HOSTILE if not re.fullmatch(r"[\w.-]+", one, re.ASCII)])
+def test_a_topic_that_is_no_word_is_hidden_in_commands_and_sentences(topic: str) -> None:
+    redactor = Redactor(KEY)
+    redactor.learn([f"/d/{topic}-3"])
+    token = redactor.token(topic)
+    command = command_line("reindex", f"/d/{topic}-3", "--snapshot").then(ShellCommand("cp", f"{topic}-3/x", "DIR"))
+    hidden = f"kdump reindex /d/{token}-3 --snapshot && cp {token}-3/x DIR"
+    assert redactor.text(command) == hidden
+    assert redactor.text(f"restore {topic}-3 first") == f"restore {token}-3 first"
+    said = redactor.text(f"nothing is lost: {command}")
+    assert token in said
+    assert str(ShellCommand(topic)).strip("$'") not in said
+
+
+def test_a_command_keeps_its_own_words_whatever_topics_are_called() -> None:
+    redactor = Redactor(KEY)
+    redactor.learn(["/d/kdump-0", "/d/verify-0", "/d/orders-0", "/d/offset-0"])
+    abort = ShellCommand("kafka-transactions.sh", "abort", "--topic", "a b", "--partition", "1", "--start-offset", "7")
+    assert redactor.text(abort) == abort.replace("'a b'", redactor.token("a b"))
+    assert redactor.text(command_line("verify", "--accept=/d/orders-0/x", "TOPIC-N", "-1")) == (
+        f"kdump verify --accept=/d/{redactor.token('orders')}-0/x TOPIC-N -1"
+    )
 
 
 def test_a_finding_names_the_same_partition_in_all_its_fields() -> None:

@@ -158,7 +158,7 @@ def test_the_first_offsets_of_a_whole_log_that_are_cleaned_away_are_not_lost(tmp
     sources = [copy_tree(intact, tmp_path / broker / "m1c-0") for broker in "ab"]
     data = (sources[0] / name(0)).read_bytes()
     put(sources[0] / name(0), 22, bytes([data[22] ^ 1]))
-    assert losses(done_of(tmp_path, *sources)) == []
+    assert {one[2] for one in losses(done_of(tmp_path, *sources))} == {"unexplained"}  # so they are in the sound copy
 
 
 LOG_DIRS = [FIXTURES / "kafka-4.3.1/clean/node1", *sorted(FIXTURES.glob("releases/*/logs"))]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
-import kdump
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.source import BytesSource
@@ -936,32 +935,34 @@ def test_intact_replicas_that_each_broker_cleaned_by_itself_are_one_line(nodes: 
 
 
 @pytest.mark.parametrize(
-    ("gone", "lost"),
+    ("gone", "holes"),
     [
         ((9,), [(9, 9)]),
         ((4,), [(4, 4)]),
         (tuple(range(10, 20)), [(10, 19)]),
-        ((9, 19), []),
-        ((4, 19), []),
-        ((4, 14), []),
+        ((9, 19), [(9, 9), (19, 19)]),
+        ((4, 19), [(4, 4), (19, 19)]),
+        ((4, 14), [(4, 4), (14, 14)]),
     ],
     ids=str,
 )
-def test_verify_and_salvage_agree_whether_holes_are_of_compaction(
-    gone: tuple[int, ...], lost: list[tuple[int, int]], tmp_path: Path
+@pytest.mark.parametrize("policy", [(), ("--set", "cleanup.policy=delete")], ids=["nobody says", "delete"])
+def test_verify_and_salvage_agree_what_holes_are(
+    policy: tuple[str, ...], gone: tuple[int, ...], holes: list[tuple[int, int]], tmp_path: Path
 ) -> None:
     """Segments begin at 0, 10 and 20; of a hole at the end of one only the name of the next one tells."""
     logs = {base: [batch(n, [b"v"]) for n in range(base, base + 10) if n not in gone] for base in (0, 10, 20)}
     write(tmp_path / "t-0", {name(base): b"".join(data) for base, data in logs.items() if data})
-    losses = kdump.verify([str(tmp_path / "t-0")]).losses
-    assert [(one.offset, one.last_offset) for one in losses if one.certainty.is_loss] == lost
-    rows = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
-    rows = [row for row in rows if row["type"] == "loss" and row["certainty"] != "absent"]
-    assert [(row["offset"], row["lastOffset"]) for row in rows] == lost
+    for verb in (["verify", "t-0"], ["salvage", "t-0", "--to", "out"]):
+        run = run_kdump([*verb, "--format", "json", *policy], tmp_path)
+        rows = [row for row in rows_of(run) if row["type"] == "loss"]
+        assert [(row["offset"], row["lastOffset"]) for row in rows] == holes
+        assert {row["certainty"] for row in rows} == {"lost" if policy else "unexplained"}
+        assert run.exit == (3 if policy else 0)
 
 
 def test_a_log_that_its_indexes_show_to_be_lost_is_no_hole_of_compaction(tmp_path: Path) -> None:
-    logs = {base: b"".join(batch(n, [b"v"]) for n in range(base, base + 10) if n != 4) for base in (0, 10, 20)}
+    logs = {base: b"".join(batch(n, [b"v"]) for n in range(base, base + 10) if n % 10 != 4) for base in (0, 10, 20)}
     partition = write(tmp_path / "t-0", {name(base): data for base, data in logs.items()})
     args = ["reindex", "t-0", "--apply", "--quarantine", "q", "--index-interval-bytes", "100"]
     assert run_kdump(args, tmp_path).exit == 0
@@ -972,7 +973,7 @@ def test_a_log_that_its_indexes_show_to_be_lost_is_no_hole_of_compaction(tmp_pat
 
 
 def test_a_compaction_never_explains_the_missing_end_of_a_log(tmp_path: Path) -> None:
-    """What verify calls lost there, salvage does too; gaps between batches stay absent."""
+    """Nothing there is absent, for verify and salvage; what the high watermark alone knows may have been cut off."""
     for number in (1, 2, 3):
         node = FIXTURES / "kafka-4.3.1" / "clean" / f"node{number}"
         partition = copy_tree(node / "compact-0", tmp_path / f"n{number}" / "compact-0")
@@ -989,7 +990,7 @@ def test_a_compaction_never_explains_the_missing_end_of_a_log(tmp_path: Path) ->
     ends = [(row["offset"], row["lastOffset"]) for row in losses if row["certainty"] != "absent"]
     assert (ends[0][0], ends[-1][1]) == (min(lost)[0], max(last for _, last in lost)) == (538, 679)
     assert all(row["lastOffset"] < 538 for row in losses if row["certainty"] == "absent")
-    assert rows[-2]["offsetsLost"] == 142
+    assert rows[-2]["offsetsLost"] == 10  # the torn batch
 
 
 # --- parts of a partition -----------------------------------------------------------------------------------
@@ -1129,6 +1130,14 @@ def test_batches_below_the_log_start_stay_out_as_absent_unless_they_are_asked_fo
     said = run_kdump(["salvage", source, "--to", "again"], tmp_path)
     assert said.exit == 0
     assert b"log-start-offset-checkpoint says `plain 0 3`" in said.stdout
+    assert b"3 intact records below the log start offset 3 stay out" in said.stdout
+    assert b"leave them in place" not in said.stdout
+    low = run_kdump(["salvage", source, "--to", "low", "--below-log-start"], tmp_path).stdout
+    assert b"log-start-offset-checkpoint says `plain 0 0`" in low  # by the old one a broker deletes what was rescued
+    assert (
+        b"log-start-offset-checkpoint says `plain 0 0`"
+        in run_kdump(["salvage", source, "--to", "low"], tmp_path).stdout
+    )
     asked = run_kdump(["salvage", source, "--to", "all", "--below-log-start", "--format", "json"], tmp_path)
     assert [(row["offset"], row["lastOffset"]) for row in rows_of(asked) if row["type"] == "kept"] == [(0, 5)]
     assert sorted(batches(tmp_path / "all" / "plain-0")) == list(range(6))

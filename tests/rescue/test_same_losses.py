@@ -46,7 +46,7 @@ def by_verify(directory: Path) -> Counted:
 
 def by_salvage(root: Path, directory: Path) -> Counted:
     rows = map(json.loads, Path(done_of(root, directory).rows).read_text().splitlines())
-    lost = [row for row in rows if row["type"] == "loss" and row["certainty"] != Certainty.ABSENT.value]
+    lost = [row for row in rows if row["type"] == "loss" and Certainty(row["certainty"]).is_loss]
     return counted((row["offset"], row["lastOffset"], row["records"]) for row in lost)
 
 

@@ -22,6 +22,7 @@ from kdump.retention.run import retention
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
+from tests.support import metadata_records
 from tests.support.cleaner_cases import (
     CLEANUP,
     LIMIT,
@@ -282,15 +283,16 @@ def test_topics_of_brokers_are_taken_as_brokers_make_them() -> None:
 
 def test_where_nobody_gives_a_setting_the_defaults_that_are_taken_are_said(tmp_path: Path) -> None:
     assert Config({}).assumed("orders") == DEFAULTS
-    assert DEFAULTS.endswith(": cleanup.policy=delete retention.ms=604800000 retention.bytes=-1")
+    assert DEFAULTS.endswith(": retention.ms=604800000 retention.bytes=-1")
     assert Config({"retention.ms": "1"}).assumed("orders") == ""
     place, at = partition(tmp_path), ["--now", "0"]
     _, out, err = kdump(str(place), *at, "--format", "json", cwd=tmp_path)
     assert (json.loads(out.splitlines()[0])["assumed"], err) == ([DEFAULTS], "")
+    told = f"{DEFAULTS}; give them by --config or --set, or name __cluster_metadata-0 among the paths"
     _, out, err = kdump(str(place), *at, cwd=tmp_path)
-    assert ("retention.bytes=-1 (Kafka's defaults)" in out, err) == (True, "")
+    assert "cleanup.policy=unknown retention.ms=604800000 retention.bytes=-1 (else Kafka's defaults)" in out
+    assert told in err
     seen = run_in_terminal(["retention", str(place), *at], tmp_path).raw
-    told = f"{DEFAULTS}; give others by --config or --set, or name __cluster_metadata-0 among the paths"
     assert told in " ".join(seen.split())
     seen = run_in_terminal(["retention", str(place), *at, "--set", "retention.ms=1"], tmp_path).raw
     assert "defaults" not in seen
@@ -318,12 +320,13 @@ def test_text_has_a_line_for_each_segment_and_says_why_it_goes(tmp_path: Path) -
 
 
 def test_json_has_exactly_the_keys_of_a_row(tmp_path: Path) -> None:
-    code, out, _ = kdump(str(partition(tmp_path)), "--now", "0", "--format", "json", "--pass", cwd=tmp_path)
+    given = "--now", "0", "--format", "json", "--pass", "--set", "cleanup.policy=delete"
+    code, out, _ = kdump(str(partition(tmp_path)), *given, cwd=tmp_path)
     row, cleaned = map(json.loads, out.splitlines())
     assert code == 0
     assert list(row) == [
         "type", "partition", "now", "logStartOffset", "logEndOffset", "highWatermark", "logStartOffsetAfter",
-        "rolledTo", "assumed", "segments",
+        "rolledTo", "assumed", "policy", "segments",
     ]  # fmt: skip
     assert list(row["segments"][0]) == [
         "baseOffset", "size", "largestTimestamp", "from", "maxInData", "deleted", "reason", "firstDeletedAt",
@@ -375,10 +378,10 @@ def test_a_damaged_log_is_a_finding_and_is_judged_all_the_same(tmp_path: Path) -
     found = run(place, {}, 0)
     assert codes(found) == ["B01"]
     assert retained(found).log.segments[0].max_in_data == -1
-    code, _, _ = kdump(str(place), cwd=tmp_path)
-    assert code == 3
-    code, _, _ = kdump(str(place), "--fail-on", "never", cwd=tmp_path)
-    assert code == 0
+    known = str(place), "--set", "cleanup.policy=delete"
+    assert kdump(*known, cwd=tmp_path)[0] == 3
+    assert kdump(*known, "--fail-on", "never", cwd=tmp_path)[0] == 0
+    assert kdump(str(place), cwd=tmp_path)[0] == 6
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 100, b"garbage", bytes(61)], ids=["zeros", "short", "header"])
@@ -414,7 +417,8 @@ def test_an_unfinished_swap_is_a_warning(tmp_path: Path) -> None:
     place = partition(tmp_path)
     (place / "t-0" / f"{name(0)}.swap").write_bytes(b"")
     assert codes(run(place, {}, 0)) == ["F08"]
-    assert kdump(str(place), "--fail-on", "warning", cwd=tmp_path)[0] == 4
+    known = str(place), "--set", "cleanup.policy=delete"
+    assert kdump(*known, "--fail-on", "warning", cwd=tmp_path)[0] == 4
 
 
 @pytest.mark.parametrize(
@@ -435,9 +439,47 @@ def test_exit_codes_are_those_of_the_other_commands(path: str, code: int, tmp_pa
         (place / "empty").mkdir()
     if path in ("dangling", "loop"):
         (place / path).symlink_to("nowhere" if path == "dangling" else path)
-    found, _, err = kdump(path, cwd=place)
+    found, _, err = kdump(path, "--set", "retention.ms=-1", cwd=place)
     assert found == code
     assert len(err.splitlines()) == (0 if code == 0 else 1)
+
+
+@pytest.mark.parametrize("path", [".", "t-0"])
+def test_without_a_policy_nobody_says_what_goes(path: str, tmp_path: Path) -> None:
+    place = partition(tmp_path)
+    code, out, _ = kdump(path, "--now", "1900000000000", "--format", "json", "--compaction", cwd=place)
+    row, compaction = map(json.loads, out.splitlines())
+    assert code == 5
+    assert (row["policy"], row["logStartOffsetAfter"], row["rolledTo"]) == (None, None, None)
+    assert {(one["deleted"], one["reason"], one["firstDeletedAt"]) for one in row["segments"]} == {(None, None, None)}
+    assert compaction["chosen"] is None
+    code, out, err = kdump(path, "--now", "1900000000000", "--pass", cwd=place)
+    assert (code, len(err.splitlines())) == (5, 1)
+    assert "goes now" not in out
+    assert "stays" not in out
+    assert "not known whether it goes" in out
+    seen = run_in_terminal(["retention", path, "--now", "1900000000000"], place).raw
+    assert "not known what goes" in seen
+    assert "none goes" not in seen
+
+
+@pytest.mark.parametrize("how", [("--set", "log.cleanup.policy=compact"), ("--config", "broker")])
+def test_a_policy_of_the_broker_is_known_too(how: tuple[str, str], tmp_path: Path) -> None:
+    place = partition(tmp_path)
+    write(place, {"broker": b"log.cleanup.policy=compact\n"})
+    code, out, _ = kdump("t-0", "--format", "json", *how, cwd=place)
+    assert (code, json.loads(out.splitlines()[0])["policy"]) == (0, ["compact"])
+
+
+def test_what_the_cluster_does_not_have_is_not_known(tmp_path: Path) -> None:
+    """The metadata log of the log.dir says that the topic was deleted."""
+    place = partition(tmp_path)
+    records = [metadata_records.topic("t", 0)], [metadata_records.remove_topic(0)]
+    write(place, {f"__cluster_metadata-0/{name(0)}": metadata_records.log(*records)})
+    code, out, err = kdump("t-0", "--now", "1900000000000", cwd=place)
+    assert code == 5
+    assert "cleanup.policy of t-0 is not known" in err
+    assert "cleanup.policy is not known" in out
 
 
 def test_a_file_that_cannot_be_read_does_not_keep_the_others_from_being_judged(tmp_path: Path) -> None:

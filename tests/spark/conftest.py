@@ -50,7 +50,7 @@ def store() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def spark(store: str) -> Iterator[SparkSession]:
+def spark(store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session with two cores. No Java is on PATH: it has to be the one of the wheel."""
     assert store
     import kdump.spark
@@ -60,7 +60,8 @@ def spark(store: str) -> Iterator[SparkSession]:
         for name in ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_PYTHON", "JAVA_TOOL_OPTIONS"):
             patch.delenv(name, raising=False)
         patch.setenv("PATH", "/nonexistent")
-        made = kdump.spark.session("local[2]", conf=FAST)
+        warehouse = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+        made = kdump.spark.session("local[2]", conf={**FAST, **warehouse})
         try:
             yield made
         finally:

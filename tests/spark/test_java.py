@@ -60,7 +60,7 @@ def test_a_wrong_java_is_one_sentence_with_the_command_that_helps(
         with pytest.raises(SparkMissingError) as caught:
             find_java(java_home)
         assert said in str(caught.value)
-        assert "pip install 'kdump[spark]'" in str(caught.value)
+        assert "pip install 'kafka-kdump[spark]'" in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
@@ -78,5 +78,5 @@ def test_a_directory_without_java_is_said_to_be_one(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("nowhere")
 def test_without_any_java_the_command_that_helps_is_named() -> None:
-    with pytest.raises(SparkMissingError, match=r"no Java that Spark runs on: pip install 'kdump\[spark\]'"):
+    with pytest.raises(SparkMissingError, match=r"no Java that Spark runs on: pip install 'kafka-kdump\[spark\]'"):
         find_java()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import shutil
 import signal
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
 
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES
+from kdump.spark.errors import UnreadError
 from kdump.spark.source import KafkaSegments, _SplitReader, _WholeReader
 from tests.support.fleet import NODE, OLD
 from tests.support.tables import local_table, sorted_rows, split_table
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 
 def table_of(spark: SparkSession, paths: Sequence[str], table: str, **options: object) -> DataFrame:
@@ -46,10 +50,10 @@ def test_what_internal_topics_come_to_is_that_of_the_local_engine(table: str, sp
 
 @pytest.mark.parametrize("table", [name for name in TABLES if name not in STATE_TABLES])
 def test_the_rows_are_those_of_the_local_engine(table: str, spark: SparkSession, tree: list[str]) -> None:
-    found = rows_of(table_of(spark, tree, table))
+    found = rows_of(table_of(spark, tree, table, mode="permissive"))
     local = local_table(tree, table)
     assert found.schema.names == local.schema.names == [column.name for column in TABLES[table]]
-    assert found.num_rows > 50
+    assert found.num_rows > (50 if table != "unread" else 1)
     assert sorted_rows(found) == sorted_rows(local)
 
 
@@ -71,9 +75,10 @@ def test_a_large_segment_is_read_by_many_tasks(spark: SparkSession, large: Path)
 
 def test_the_tasks_over_a_mixed_tree_are_even(tree: list[str], large: Path) -> None:
     options = {"paths": json.dumps([*tree, str(large)]), "splitsize": "8m", "table": "batches", "minpartitions": "2"}
+    options["mode"] = "permissive"
     source = KafkaSegments(options)
     tasks = source.reader(source.schema()).partitions()
-    loads = [sum(split.size for split in task.value) for task in tasks]
+    loads = [sum(split.size for split, _ in task.value) for task in tasks]
     assert len(loads) >= 4
     assert max(loads) * len(loads) < 1.5 * sum(loads)
 
@@ -120,6 +125,7 @@ def test_records_of_internal_topics_are_decoded(spark: SparkSession) -> None:
         ({"columns": "position,colour"}, "no column 'colour' in batches"),
         ({"splitsize": "many"}, "'many' is not a number"),
         ({"colums": "offset"}, "no option 'colums'"),
+        ({"mode": "lenient"}, "option mode: 'lenient' is none: there are failfast, permissive"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(options: dict[str, str], said: str, spark: SparkSession) -> None:
@@ -133,10 +139,111 @@ def test_a_path_that_is_not_there_is_said_in_a_line(table: str, spark: SparkSess
         table_of(spark, [str(NODE), str(tmp_path / "nowhere")], table).count()
 
 
-def test_nothing_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
-    for table in TABLES:
-        assert table_of(spark, [str(tmp_path)], table).count() == 0
+def test_a_directory_without_kafka_files_is_no_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+    """As a volume that is not mounted looks."""
+    for table in (*SPLIT_TABLES, "findings", "unread", "usage"):
+        with pytest.raises(PySparkException, match="no Kafka files"):
+            table_of(spark, [str(tmp_path)], table).count()
+        assert table_of(spark, [str(tmp_path)], table, mode="permissive").count() == (table == "unread")
     assert KafkaSegments.name() == "kafka-segments"
+
+
+def test_a_host_that_is_missing_does_not_end_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"host": "one", "path": str(NODE)}, {"host": "two", "path": "nowhere"}]
+    (tmp_path / "fleet.json").write_text(json.dumps(rows))
+    path = [str(tmp_path / "fleet.json")]
+    assert table_of(spark, path, "segments", mode="permissive").select("host").distinct().collect() == [("one",)]
+    (row,) = table_of(spark, path, "unread", mode="permissive").collect()
+    assert (row.host, row.phase, row.file) == ("two", "plan", str(tmp_path / "nowhere"))
+    assert "no such file" in row.reason
+
+
+def test_a_table_of_the_catalog_is_refused_with_what_does_it(spark: SparkSession) -> None:
+    """Spark would make it, and hand its readers no path."""
+    with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE kept USING `kafka-segments` OPTIONS (path '{NODE / 'plain-0'}', table 'batches')")
+
+
+# --- what the planner saw, and a task does not --------------------------------------------------------------
+def planned(paths: Sequence[str], table: str, **options: str) -> tuple[DataSourceReader, list[InputPartition]]:
+    """A reader and its tasks, as the driver makes them, sent once over."""
+    source = KafkaSegments({"paths": json.dumps(list(paths)), "table": table, **options})
+    reader = source.reader(source.schema())
+    tasks = list(reader.partitions())
+    sent: tuple[DataSourceReader, list[InputPartition]] = pickle.loads(pickle.dumps((reader, tasks)))
+    return sent
+
+
+def done(reader: DataSourceReader, tasks: Sequence[InputPartition]) -> list[dict[str, object]]:
+    """The rows of all tasks."""
+    batches: list[Any] = [batch for task in tasks for batch in reader.read(task)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def _hide(place: Path, how: str) -> None:
+    if how == "empty":
+        shutil.rmtree(place)
+        place.mkdir()
+    elif how == "gone":
+        shutil.rmtree(place)
+    elif how == "another":
+        (place / "meta.properties").write_text("version=1\nnode.id=9\ndirectory.id=other\n")
+    elif how == "a directory":
+        for log in place.glob("*-*/*.log"):
+            log.unlink()
+            log.mkdir()
+    else:
+        for log in place.glob("*-*/*.log"):
+            log.unlink()
+            os.mkfifo(log)
+
+
+@pytest.mark.parametrize("how", ["empty", "gone", "another", "a directory", "a FIFO"])
+@pytest.mark.parametrize("table", TABLES)
+def test_no_table_is_empty_where_a_task_does_not_see_the_files(table: str, how: str, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    shutil.copytree(NODE, node)
+    reader, tasks = planned([str(node)], table)
+    lenient, same = planned([str(node)], table, mode="permissive")
+    assert table == "unread" or done(reader, tasks)
+    logs = {str(log): log.stat().st_size for log in node.glob("*-*/*.log")}
+    _hide(node, how)
+    with pytest.raises(UnreadError, match=str(tmp_path)):
+        done(reader, tasks)
+    rows = done(lenient, same)
+    if table == "unread":
+        assert {row["file"]: row["bytes"] for row in rows if str(row["file"]).endswith(".log")} == logs
+        assert {row["phase"] for row in rows} == {"read"}
+    elif table == "segments":
+        assert {row["file"]: row["status"] for row in rows} == dict.fromkeys(logs, "UNREAD")
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+def test_a_log_that_was_removed_since_does_not_end_the_work(has_id: bool, tmp_path: Path) -> None:
+    node, gone = tmp_path / "node", tmp_path / "node" / "plain-0" / f"{0:020}.log"
+    shutil.copytree(NODE, node)
+    if not has_id:
+        (node / "meta.properties").unlink()
+    shutil.copy(gone, gone.with_name(f"{10**6:020}.log"))
+    plans = {table: planned([str(node)], table) for table in TABLES}
+    size = gone.stat().st_size
+    gone.unlink()
+    rows = {table: done(*plan) for table, plan in plans.items()}
+    assert [(row["file"], row["bytes"]) for row in rows["unread"]] == [(str(gone), size)]
+    assert [row["file"] for row in rows["findings"] if row["code"] == "V02"] == [str(gone)]
+    assert [row["status"] for row in rows["segments"] if row["file"] == str(gone)] == ["UNREAD"]
+    assert rows["batches"]
+    assert all(row["file"] != str(gone) for table in SPLIT_TABLES for row in rows[table])
+
+
+def test_another_date_in_the_properties_is_the_same_directory(tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    shutil.copytree(NODE, node)
+    reader, tasks = planned([str(node)], "batches")
+    count = len(done(reader, tasks))
+    lines = (node / "meta.properties").read_text().splitlines()
+    (node / "meta.properties").write_text("\n".join(["#Thu Jan 01 00:00:00 UTC 2026", *reversed(lines)]))
+    assert len(done(reader, tasks)) == count > 0
 
 
 # --- workers that die ---------------------------------------------------------------------------------------

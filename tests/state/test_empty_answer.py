@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +11,12 @@ from kdump.finding import Code, Finding
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.state.empty_answer import EmptyAnswer, Question
+from kdump.words.command import command_line
 from tests.support.coordinator_records import at, commit
 from tests.support.partitions import name as file_name
 from tests.support.partitions import segment, write
 from tests.support.runs import FIXTURES, run_kdump
+from tests.support.segments import Record
 from tests.support.terminal import run_in_terminal
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def test_an_empty_answer_says_what_to_ask_on_a_terminal_and_in_a_log(args: list[
     (line,) = [one for one in run.stderr.decode().splitlines(keepends=True) if one.startswith("kdump: no ")]
     assert line.startswith(f"kdump: {said}")
     assert len(line) < 140
-    assert run.exit == 0
+    assert run.exit == (0 if "--hanging" in args or args[:1] + args[2:3] == ["cluster", "--diff"] else 10)
     assert " ".join(line.split()) in " ".join(" ".join(run_in_terminal(args, NODE).lines).split())
 
 
@@ -139,7 +142,7 @@ def test_a_group_that_had_committed_nothing_at_a_time_is_said_to(
     run = run_kdump(["groups", ".", "--group", group, "--group", "grp-classic", "--at", when, *layout], NODE)
     at_end = f"at the end of the log: kdump groups . --group {group}"
     assert run.stderr.decode() == f"kdump: no commits of group {group} here at {when}{pending}; {at_end}\n"
-    assert run.exit == 0
+    assert run.exit == (10 if layout == ["--reset-csv"] else 0), "the file lacks a group that was asked for"
     assert run_kdump(["groups", ".", "--group", group, *layout], NODE).stderr == b""
     for args in ([], ["--group", group, "--redact"]):
         assert b"no commits" not in run_kdump(["groups", ".", "--at", when, *args], NODE).stderr
@@ -182,7 +185,7 @@ def test_an_answer_that_may_lack_rows_says_where_they_may_be(layout: list[str], 
     *_, place, lacks = run.stderr.decode().splitlines()
     assert place.startswith("kdump: not searched: a/__consumer_offsets-0/00000000000000000000.log: bytes ")
     assert place.endswith("offsets 1..1 (B01 crc-mismatch)")
-    assert (run.exit, lacks) == (3, f"{_LACKS}; {_OTHERS}")
+    assert (run.exit, lacks) == (6 if layout == ["--group", "h"] else 3, f"{_LACKS}; {_OTHERS}")
     run = run_kdump(["groups", "a", *layout, "--at", str(T)], tmp_path)
     assert run.stderr.decode().splitlines()[-1] == f"{_LACKS} until then; {_OTHERS}"
 
@@ -212,7 +215,7 @@ def test_where_a_copy_was_chosen_salvage_joins_what_all_of_them_have(tmp_path: P
 
 def test_gaps_have_a_line_each_up_to_four() -> None:
     gap = Finding(Code.L09, "t-0/x.log", 10, 5, offset=3, last_offset=4, gap=True)
-    empty, question = EmptyAnswer(), Question("groups", "kdump groups t-0")
+    empty, question = EmptyAnswer(), Question("groups", command_line("groups", "t-0"))
     for item in (PartitionChecked("t-0", 1, 0, 9, 100), gap):
         empty.see(item)
     told = "not searched: t-0/x.log: bytes 10..14, offsets 3..4 (L09 foreign-bytes)"
@@ -223,3 +226,71 @@ def test_gaps_have_a_line_each_up_to_four() -> None:
     for _ in range(7):
         places.see(gap)
     assert list(places.lines()) == [told] * 4 + ["not searched: 3 more places"]
+
+
+# --- how a question ends --------------------------------------------------------------------------------------------
+def asked(where: Path, *args: str) -> int:
+    """The status of `kdump groups`."""
+    return run_kdump(["groups", ".", *args], where).exit
+
+
+@pytest.mark.parametrize("layout", [[], ["--format", "json"], ["--reset-csv"], ["--lag"], ["--redact"]])
+def test_a_group_is_found_or_not_or_its_partition_is_not_here(layout: list[str], tmp_path: Path) -> None:
+    """Of 50 partitions `nope` belongs to the fourth, `it's` to the fifth."""
+    parts = {4: at(0, T, commit("g", 0, 5)), 37: at(0, T, commit("h", 0, 5))}
+    write(tmp_path, {f"__consumer_offsets-{n}/{file_name(0)}": log for n, log in parts.items()})
+    assert [asked(tmp_path, "--group", one, *layout) for one in ("g", "nope", "it's")] == [0, 10, 5]
+    assert asked(tmp_path, "--group", "g", "--group", "nope", *layout) == 10
+    assert asked(tmp_path, "--group", "g", "--group", "it's", *layout) == 5
+    assert asked(tmp_path, *layout) == 0
+    log = tmp_path / "__consumer_offsets-37" / file_name(0)
+    log.write_bytes(log.read_bytes()[:-1] + b"\xff")
+    assert [asked(tmp_path, "--group", one, *layout) for one in ("g", "nope", "it's")] == [3, 6, 6]
+    assert [asked(tmp_path, "--group", one, "--fail-on", "never", *layout) for one in ("g", "nope", "it's")] == [
+        0,
+        5,
+        5,
+    ]
+
+
+def test_the_status_that_json_ends_with_is_that_of_the_run(tmp_path: Path) -> None:
+    write(tmp_path, {f"__consumer_offsets-4/{file_name(0)}": at(0, T, commit("g", 0, 5))})
+    for group, status in (("g", 0), ("nope", 10), ("it's", 5)):
+        run = run_kdump(["groups", ".", "--group", group, "--format", "json"], tmp_path)
+        assert (run.exit, json.loads(run.stdout.splitlines()[-1])["exit"]) == (status, status)
+
+
+def test_what_is_redacted_says_that_the_partition_is_not_here_and_not_of_whom(tmp_path: Path) -> None:
+    write(tmp_path, {f"__consumer_offsets-4/{file_name(0)}": at(0, T, commit("g", 0, 5))})
+    run = run_kdump(["groups", ".", "--group", "it's", "--redact"], tmp_path)
+    assert run.exit == 5
+    assert b"not here is the partition of __consumer_offsets that must have the answer" in run.stderr
+    assert b"it's" not in run.stderr
+
+
+def test_a_log_dir_without_groups_does_not_answer_a_question_about_one(tmp_path: Path) -> None:
+    write(tmp_path, {f"t-0/{file_name(0)}": at(0, T, Record())})
+    run = run_kdump(["groups", ".", "--group", "it's"], tmp_path)
+    assert run.exit == 5
+    assert b"group it's belongs to __consumer_offsets-5 (of 50 partitions" in run.stderr
+    assert asked(tmp_path) == 5
+    assert run_kdump(["groups", "nowhere", "--group", "g"], tmp_path).exit == 10
+
+
+def test_more_partitions_than_the_default_tell_their_number_where_none_is_missing(tmp_path: Path) -> None:
+    write(tmp_path, {f"__consumer_offsets-{n}/{file_name(0)}": b"" for n in range(60)})
+    assert asked(tmp_path, "--group", "it's") == 10
+
+
+def test_transactions_are_found_or_not_or_their_topic_is_not_here(tmp_path: Path) -> None:
+    write(tmp_path, {f"t-0/{file_name(0)}": at(0, T, Record())})
+    for args, status in (([], 5), (["--hanging"], 5)):
+        assert run_kdump(["transactions", ".", *args], tmp_path).exit == status
+    assert run_kdump(["transactions", "t-0"], tmp_path).exit == 10, "nothing is open in it"
+    write(tmp_path, {f"__transaction_state-0/{file_name(0)}": b""})
+    for args, status in (([], 10), (["--hanging"], 0)):
+        assert run_kdump(["transactions", ".", *args], tmp_path).exit == status
+    log = tmp_path / "t-0" / file_name(0)
+    log.write_bytes(log.read_bytes()[:-1] + b"\xff")
+    for args, status in (([], 6), (["--hanging"], 3)):
+        assert run_kdump(["transactions", ".", *args], tmp_path).exit == status

@@ -104,7 +104,7 @@ def test_only_the_groups_and_topics_that_are_named_are_shown(tmp_path: Path) -> 
     assert of(groups(path, "--topic", "t"), "commit", "offset") == [1, 3]
     found = groups(path, "--topic", "u")
     assert (of(found, "group", "group"), of(found, "commit", "offset")) == (["a"], [2])
-    assert groups(path, "--group", "nobody")[-1]["exit"] == 0
+    assert groups(path, "--group", "nobody", exit_status=5)[-1]["exit"] == 5, "its partition is not here"
 
 
 # --- times ----------------------------------------------------------------------------------------------------
@@ -114,7 +114,8 @@ def test_a_time_means_all_up_to_the_last_batch_that_is_not_later_even_where_the_
     times = [T, T + 100, T + 50, T + 200]
     path = log_dir(tmp_path, *(at(n, time, commit("g", n, n)) for n, time in enumerate(times)))
     for when, count in ((T - 1, 0), (T, 1), (T + 49, 1), (T + 50, 3), (T + 199, 3), (T + 200, 4)):
-        assert len(of(groups(path, "--at", str(when)), "commit", "offset")) == count, when
+        found = groups(path, "--at", str(when), exit_status=0 if count else 10)
+        assert len(of(found, "commit", "offset")) == count, when
     assert len(of(groups(path, "--at", "end"), "commit", "offset")) == 4
 
 
@@ -165,18 +166,9 @@ NOT_CLEANED = {"cleaner-offset-checkpoint": checkpoint(("other", 0, 9))}
 ROWS = {f"{OFFSETS}.salvage.jsonl": b'{"type": "loss", "offset": 2, "lastOffset": 4, "certainty": "doubtful"}\n'}
 
 
-@pytest.mark.parametrize(
-    ("files", "why"),
-    [
-        (NOT_CLEANED, "offsets 2..4 are lost, not compacted (cleaner-offset-checkpoint has no entry)"),
-        (ROWS, "lost before salvage made this: offsets 2..4"),
-    ],
-    ids=["as the cleaner was not here", "by the rows of salvage"],
-)
-def test_a_hole_that_is_a_loss_is_no_compaction_and_what_was_before_it_is_exact(
-    files: dict[str, bytes], why: str, tmp_path: Path
-) -> None:
-    path = with_hole(tmp_path, **files)
+def test_a_hole_that_is_a_loss_is_no_compaction_and_what_was_before_it_is_exact(tmp_path: Path) -> None:
+    why = "lost before salvage made this: offsets 2..4"
+    path = with_hole(tmp_path, **ROWS)
     assert of(groups(path), "horizon", "exactFrom", "offset") == [(None, 0)]
     assert set(of(groups(path), "commit", "exact")) == {False}
     for when, is_exact in ((T + 9, True), (T + 10, False), (T + 30, False)):
@@ -195,9 +187,13 @@ def test_more_holes_than_one_are_compaction_also_where_the_cleaner_has_no_entry(
     assert of(groups(path), "horizon", "exactFrom", "offset") == [(T + 30, 9)]
 
 
-@pytest.mark.parametrize("files", [NOT_CLEANED, ROWS], ids=["hole", "rows"])
-def test_of_equal_copies_the_one_that_has_lost_nothing_is_read(files: dict[str, bytes], tmp_path: Path) -> None:
-    with_hole(tmp_path / "a", **files)
+def test_one_hole_is_compaction_too_for_brokers_make_the_topic_compacted(tmp_path: Path) -> None:
+    path = with_hole(tmp_path, **NOT_CLEANED)
+    assert set(of(groups(path), "commit", "exact")) == {True}
+
+
+def test_of_equal_copies_the_one_that_has_lost_nothing_is_read(tmp_path: Path) -> None:
+    with_hole(tmp_path / "a", **ROWS)
     log_dir(tmp_path / "b", *(at(n, T + n, commit("g", n, n)) for n in range(6)))
     run = run_kdump(["groups", "a", "b", "--group", "g", "--format", "json"], tmp_path)
     assert of([json.loads(line) for line in run.stdout.splitlines()], "commit", "exact") == [True] * 6
@@ -478,7 +474,7 @@ def test_what_is_not_there_and_what_is_no_such_directory_have_their_own_exits(tm
 def test_a_log_directory_without_internal_topics_has_nothing_to_say(tmp_path: Path) -> None:
     write(tmp_path, {f"t-0/{file_name(0)}": at(0, T, Record())})
     run = run_kdump(["groups", str(tmp_path)], tmp_path)
-    assert (run.exit, run.stdout) == (0, b"")
+    assert (run.exit, run.stdout) == (5, b"")
     told = "no partition of __consumer_offsets or __share_group_state here; each group is in one, kdump partition-for "
     assert run.stderr.decode() == f"kdump: {tmp_path}: {told}GROUP tells in which: name the log.dirs of all brokers\n"
     run = run_kdump(["transactions", str(tmp_path)], tmp_path)
@@ -486,7 +482,7 @@ def test_a_log_directory_without_internal_topics_has_nothing_to_say(tmp_path: Pa
     assert run.stderr.decode().splitlines() == [
         f"kdump: {tmp_path}: {told}which: name the log.dirs of all brokers", "kdump: no transactions here",
     ]  # fmt: skip
-    assert run.exit == 0
+    assert run.exit == 5
     assert run_kdump(["transactions", str(tmp_path / "t-0")], tmp_path).stderr == b"kdump: no transactions here\n"
 
 

@@ -89,7 +89,7 @@ def test_a_run_lists_each_directory_once_and_opens_each_small_file_once(
         [str(logs / f"t-{number}") for number in range(3)] if "logs" in command else [str(logs / command[1][5:])]
     )
     assert {path for path in lists if path != str(logs)} == set(partitions)
-    assert set(lists.values()) == {1}
+    assert set(lists.values()) == {1}, lists
     assert set(opens.values()) <= {1}, opens
     if command[0] in ("verify", "retention"):
         assert str(logs / "log-start-offset-checkpoint") in opens

@@ -171,6 +171,16 @@ FIXTURES: dict[str, Fixture] = {
         [("F12", "error", "second/plain-0", None, None)],
         paths=("first", "second"),
     ),
+    "directory-k10-clusters-differ": Fixture(
+        "two log directories are of two clusters",
+        {
+            **{f"{one}/meta.properties": meta(1, one) for one in ("first", "second")},
+            **below("first/plain-0", INTACT),
+            **below("second/plain-0", INTACT),
+        },
+        [("K10", "warning", "second/meta.properties", None, None)],
+        paths=("first", "second"),
+    ),
 }
 
 # --- framing ------------------------------------------------------------------------------------------------
@@ -239,6 +249,7 @@ FIXTURES |= {
         second(
             ("R06", "error", LOG, SIZE, SIZE),
             ("R06", "error", LOG, SIZE, SIZE),
+            ("L19", "warning", LOG, 2 * SIZE, 0),
             ("O04", "note", LOG, 2 * SIZE, 0),
             code="B07",
         ),
@@ -271,7 +282,25 @@ FIXTURES |= {
         partition(A, B, C, log=A + A + B + C),
         second(code="O03"),
     ),
-    "log-o04-offset-gap": Fixture("a batch is missing", partition(A, C), [("O04", "note", LOG, SIZE, 0)]),
+    "log-o04-offset-gap": Fixture(
+        "a batch is missing",
+        partition(A, C),
+        [("L19", "warning", LOG, SIZE, 0), ("O04", "note", LOG, SIZE, 0)],
+    ),
+    "log-l19-hole-alone": Fixture(
+        "two batches are missing, and nothing tells why",
+        partition(A, batch(6, (b"seven", b"eight"))),
+        [("L19", "warning", LOG, SIZE, 0), ("O04", "note", LOG, SIZE, 0)],
+    ),
+    "log-l17-hole-unexplained": Fixture(
+        "batches are missing at two places",
+        partition(A, C, batch(8, (b"nine", b"ten"))),
+        [
+            ("L17", "note", LOG, SIZE, 0),
+            ("O04", "note", LOG, SIZE, 0),
+            ("O04", "note", LOG, 2 * SIZE, 0),
+        ],
+    ),
     "log-o06-offset-overlap": Fixture(
         "the first batch of the next segment stands at the end of this one too",
         {**partition(A, B, C), **segment(4, [C])},
@@ -280,7 +309,7 @@ FIXTURES |= {
     "log-o07-segment-gap": Fixture(
         "the last batch before the next segment is missing",
         followed(partition(A, B)),
-        [("O07", "note", LOG, 2 * SIZE, 0)],
+        [("L19", "warning", LOG, 2 * SIZE, 0), ("O07", "note", LOG, 2 * SIZE, 0)],
     ),
     "batch-e01-epoch-order": Fixture(
         "the leader epoch of one batch is below its neighbours",
@@ -510,6 +539,15 @@ FIXTURES |= {
         partition(OPEN, marker(2, (ID, 0), commit=True), txnindex=RIGHT),
         [("A05", "error", TXNINDEX, 0, ENTRY)],
     ),
+    "txnindex-a07-marker-missing": Fixture(
+        "the marker that an entry tells of was cut out of the log",
+        partition(OPEN, batch(3, (b"four", b"five")), txnindex=RIGHT),
+        [
+            ("O04", "error", LOG, len(OPEN), 0),
+            ("A07", "error", TXNINDEX, 0, ENTRY),
+            ("P04", "note", LOG, None, None),
+        ],
+    ),
     "txnindex-a06-differs": txnindex("the last stable offset is too low", "A06", aborted(ID, 0, 2, 1)),
 }
 
@@ -667,6 +705,7 @@ FIXTURES |= {
     "replica-d02-lacks": replicas(
         "a batch is missing in one of them",
         partition(A, C),
+        ("L19", "warning", SECOND, SIZE, 0),
         ("O04", "note", SECOND, SIZE, 0),
         ("D02", "warning", SECOND, SIZE, 0),
     ),

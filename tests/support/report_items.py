@@ -18,6 +18,7 @@ from kdump.item import (
     Step,
 )
 from kdump.storage.file_source import OpenFailure
+from kdump.words.command import ShellCommand, command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +82,7 @@ def hostile(text: str) -> list[Item]:
             found=text,
             expected=text,
             values={"index": 1, **values},
-            repair=text,
+            repair=ShellCommand(text),
         ),
         *[Finding(Code.R05, log, at, 2, values={"index": at, **values}) for at in range(9)],
         Finding(Code.F01, f"{directory}/{name}", values=values),
@@ -112,7 +113,7 @@ def hostile(text: str) -> list[Item]:
             )
             for start, (loads, stops, why, java) in zip(("clean", "unclean"), starts, strict=True)
         ],
-        Step(1, text, text),
+        Step(1, ShellCommand(text), text),
         Step(2, None, text, (1,)),
     ]
 
@@ -144,7 +145,7 @@ def large(partitions: int, damaged: int, findings: int) -> Iterator[Item]:
                     expected=9,
                     count=80,
                     values=values,
-                    repair=f"kdump reindex {file}",
+                    repair=command_line("reindex", file),
                     offset=40_112 + k,
                     last_offset=40_191 + k,
                 )
@@ -194,5 +195,5 @@ def large(partitions: int, damaged: int, findings: int) -> Iterator[Item]:
         saved = "writes all that is intact, what lies behind the damage too, to a new directory"
         cut = f"cuts the log at the first damage, {where} (offset 40112): all that is intact behind it goes too"
         yield Step(number - 2, None, restored, (number - 1, number))
-        yield Step(number - 1, f"kdump salvage {path} --to DIR", saved, (number,))
-        yield Step(number, f"kdump truncate {path} --at-damage", cut)
+        yield Step(number - 1, command_line("salvage", path, "--to", "DIR"), saved, (number,))
+        yield Step(number, command_line("truncate", path, "--at-damage"), cut)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kdump.broker.clusters import cluster_settings
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
 from kdump.export.arrow import from_rows, schema_of
@@ -13,9 +14,8 @@ from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
 from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
-from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
+from kdump.export.verdicts import StateRows, segment_rows, unread_rows, verdict_rows
 from kdump.format.read_limits import ReadLimits
-from kdump.state.cluster_config import cluster_settings
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.transactions import TransactionOptions, transactions
 from kdump.usage.options import by_partition
@@ -79,8 +79,17 @@ def state_table(paths: Sequence[str], table: str) -> pa.Table:
     return pa.Table.from_batches([from_rows(found, columns_of(table))])
 
 
+def unread_table(paths: Sequence[str]) -> pa.Table:
+    """What cannot be opened, in this process."""
+    origins = Origins(read_roots(paths))
+    found = [one.row for one in unread_rows(paths, origins)]
+    return pa.Table.from_batches([from_rows(found, columns_of("unread"))])
+
+
 def local_table(paths: Sequence[str], table: str) -> pa.Table:
     """Any table."""
+    if table == "unread":
+        return unread_table(paths)
     if table in STATE_TABLES:
         return state_table(paths, table)
     return split_table(paths, table) if table in SPLIT_TABLES else whole_table(paths, table)

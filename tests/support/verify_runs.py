@@ -189,7 +189,7 @@ _DECODES = "one bit of the compressed data has flipped before the CRC was comput
 _REBUILT = "a broker removes old snapshots itself and makes new ones from the log"
 _MISNAMED = "all batches of the log are in order: only its name is that of another segment"
 NOT_AS_NAMED: dict[str, tuple[str, str]] = {
-    "l10-drop-last": ("F14 O07 T04", "the last batch of a segment is missing: that is a hole before the next segment"),
+    "l10-drop-last": ("L19 O07 T04", "the last batch of a segment is missing: that is a hole before the next segment"),
     "c01-lz4-stream-bit": ("", _DECODES),
     "c01-zstd-stream-bit": ("R05", _DECODES),
     "c01-snappy-stream-bit": ("", _DECODES),

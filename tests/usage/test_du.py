@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from datetime import UTC, datetime
 from functools import cache
+from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,12 +25,14 @@ from kdump.render.times import iso
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.usage import _sums as sums
-from kdump.usage import fold
+from kdump.usage import files, fold
 from kdump.usage.key_sums import KeySums
 from kdump.usage.options import UsageOptions
 from kdump.usage.rows import Names
 from kdump.usage.run import usage
 from tests.support.damage_cases import damage_cases
+from tests.support.partitions import name as file_name
+from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import GZIP, batch, varint
 from tests.support.terminal import run_in_terminal
@@ -99,7 +102,8 @@ def test_rows_add_up_to_the_sizes_of_all_files(folder: Path) -> None:
             row["bytes"] == sum(row[f"{part}Bytes"] for part in ("log", "index", "other", "leftover")) for row in usage
         )
         if by != "key":
-            sizes = [row["bytes"] for row in usage[:-1]]
+            of = "allocatedBytes" if by in ("topic", "partition", "kind") else "bytes"
+            sizes = [row[of] for row in usage[:-1]]
             assert sizes == sorted(sizes, reverse=True)
 
 
@@ -403,12 +407,80 @@ def test_a_terminal_shows_within_80_columns_what_retention_frees_as_json_has_it(
     assert max(cell_len(line) for line in seen if "%" in line) <= 80
 
 
-def test_one_partition_alone_says_which_defaults_its_figures_hang_on() -> None:
+def test_one_partition_alone_has_the_settings_of_the_metadata_log_beside_it() -> None:
     row = next(row for row in du("plain-0", cwd=NODE) if row["type"] == "usage")
-    assert row["assumed"] == [DEFAULTS]
-    assert f'assumed="{DEFAULTS}"' in run_kdump(["du", "plain-0"], NODE).stdout.decode()
-    assert DEFAULTS in " ".join(run_in_terminal(["du", "plain-0"], NODE).raw.split())
-    assert next(row for row in du("plain-0", "--set", "retention.ms=5", cwd=NODE))["assumed"] == []
+    assert row["freeable"] is not None
+    assert row["assumed"] == ["settings of topic and brokers from __cluster_metadata-0 up to offset 556"]
+
+
+def test_without_a_policy_nobody_says_what_is_freed(tmp_path: Path) -> None:
+    copytree(NODE / "plain-0", tmp_path / "plain-0")
+    row = next(row for row in du("plain-0", cwd=tmp_path) if row["type"] == "usage")
+    assert (row["freeable"], row["assumed"]) == (None, [DEFAULTS])
+    run = run_kdump(["du", "plain-0"], tmp_path)
+    assert (run.exit, f'assumed="{DEFAULTS}"' in run.stdout.decode()) == (0, True)
+    seen = " ".join(run_in_terminal(["du", "plain-0"], tmp_path).raw.split())
+    assert DEFAULTS in seen
+    assert "frees" not in seen
+    given = next(row for row in du("plain-0", "--set", "retention.ms=5", cwd=tmp_path))
+    assert (given["freeable"]["segments"] > 0, given["assumed"]) == (True, [])
+
+
+# --- what a file takes, however long it is ------------------------------------------------------------------------
+def ranked(path: Path, *args: str) -> list[str | None]:
+    """The names of the rows, in their order."""
+    return [row["name"] for row in du(*args, cwd=path) if row["type"] == "usage"]
+
+
+def busy_and_idle(root: Path) -> None:
+    """A topic with 100 kB of records, and one with a batch."""
+    for topic, parts in (("busy", [batch(n, [b"v" * 1000]) for n in range(100)]), ("idle", [batch(0)])):
+        write(root, {f"{topic}-0/{file_name(0)}": b"".join(parts)})
+
+
+def test_preallocated_indexes_take_what_they_take(tmp_path: Path) -> None:
+    busy_and_idle(tmp_path)
+    for suffix in ("index", "timeindex"):
+        with (tmp_path / "idle-0" / file_name(0, suffix)).open("wb") as file:
+            file.truncate(10 << 20)
+    assert ranked(tmp_path, ".") == ["busy", "idle", None]
+    assert ranked(tmp_path, ".", "--top", "1") == ["busy", None]
+    assert ranked(tmp_path, ".", "--by", "kind")[0] == "log"
+    lines = run_in_terminal(["du", "."], tmp_path).lines
+    idle = next(line for line in lines if "idle" in line)
+    assert "21.0 MB long" in idle
+    assert "100%" not in idle
+    growth = {row["name"]: row for row in du(".", "--full-at", "1M", cwd=tmp_path) if row["type"] == "growth"}
+    assert growth[None]["daysLeft"] != 0, "the disk has room: lengths take none"
+
+
+def test_a_preallocated_log_and_one_with_a_hole_take_what_they_take(tmp_path: Path) -> None:
+    busy_and_idle(tmp_path)
+    with (tmp_path / "idle-0" / file_name(0)).open("r+b") as file:
+        file.truncate(1 << 30)
+    run = run_kdump(["du", ".", "--format", "json", "--by", "partition"], tmp_path)
+    rows = [one for one in map(json.loads, run.stdout.splitlines()) if one["type"] == "usage"]
+    assert [one["name"] for one in rows] == ["busy-0", "idle-0", None]
+    row = rows[1]
+    assert row["bytes"] >= 1 << 30
+    assert row["allocatedBytes"] < 1 << 20
+
+
+def test_where_a_file_system_tells_no_blocks_lengths_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy_and_idle(tmp_path)
+    monkeypatch.setattr(files, "_BLOCK", 0)
+    options = UsageOptions("topic", None, False, None, 0, Config({}), 1 << 20, 1 << 20)
+    rows = [one for one in usage([str(tmp_path)], options) if isinstance(one, Usage)]
+    assert [one.name for one in rows] == ["busy", "idle", None]
+    assert all(one.allocated == one.size == one.weight for one in rows)
+
+
+def test_what_batches_say_is_ranked_by_their_bytes(tmp_path: Path) -> None:
+    busy_and_idle(tmp_path)
+    write(tmp_path, {f"more-0/{file_name(0)}": batch(0, [b"v" * 5000], codec=GZIP)})
+    rows = [row for row in du(".", "--by", "codec", cwd=tmp_path) if row["type"] == "usage"]
+    assert [row["name"] for row in rows] == ["none", "gzip", None]
+    assert [row["allocatedBytes"] for row in rows[:2]] == [0, 0]
 
 
 def test_growth_says_over_which_span_it_extrapolates(tmp_path: Path) -> None:

@@ -14,34 +14,35 @@ from kdump.cli.options.times import clock_of
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import METADATA_LOG
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from kdump.broker.clusters import TopicPolicies
 
 
-def settings(given: Mapping[str, Any]) -> LoadSettings:
+def settings(given: Mapping[str, Any], config: Config | None = None) -> LoadSettings:
     """Return what decides besides the files.
 
     Args:
         given: values of --config, --now and --index-interval-bytes.
+        config: the settings; None for those of --config alone.
 
     Raises:
         click.UsageError: one of them cannot be used.
     """
     now = clock_of("--now", given["now"], quiet=bool(given.get("quiet")))
-    try:
-        config = Config(properties_of(given["config"]))
-    except ValueError as error:
-        raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
+    config = given_config({**given, "settings": ()}) if config is None else config
     return LoadSettings(now, config, given["index_interval_bytes"])
 
 
-def configured(given: Mapping[str, Any]) -> Config:
-    """Return the configuration that --config and --set say.
+def given_config(given: Mapping[str, Any]) -> Config:
+    """Return the configuration that --config and --set say, without what metadata logs do.
 
     Args:
-        given: values of both; the settings of --set as `settings`; the paths, and the limits of what is read.
+        given: values of both; the settings of --set as `settings`.
 
     Raises:
         click.UsageError: one of them cannot be used.
@@ -60,9 +61,39 @@ def configured(given: Mapping[str, Any]) -> Config:
             check_name(name.strip())
             values[name.strip()] = value
             firm.add(name.strip())
-        return Config(values, frozenset(firm)).within(cluster_of(given))
+        return Config(values, frozenset(firm), has_file=given["config"] is not None)
     except ValueError as error:
         raise click.UsageError(escape(str(error))) from None
+
+
+def configured(given: Mapping[str, Any]) -> Config:
+    """Return the configuration that --config and --set say, and metadata logs at hand.
+
+    Args:
+        given: values of both; the settings of --set as `settings`; the paths, and the limits of what is read.
+
+    Raises:
+        click.UsageError: one of them cannot be used.
+    """
+    return given_config(given).within(clusters_of(given))
+
+
+def topic_policies(given: Mapping[str, Any], paths: Sequence[str]) -> TopicPolicies:
+    """Return what is known of the cleanup.policy of topics; metadata logs at hand are read when that is asked for.
+
+    Args:
+        given: values of --config, --set as `settings`, and the limits of what is read.
+        paths: of the user.
+
+    Raises:
+        click.UsageError: one of them cannot be used.
+    """
+    from kdump.broker.clusters import TopicPolicies
+    from kdump.format.read_limits import ReadLimits
+
+    limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    where = [*map(os.fspath, paths), *_metadata_dir(properties_of(given["config"]))]
+    return TopicPolicies(where, limits, given_config(given))
 
 
 def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
@@ -74,21 +105,31 @@ def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
         always: the answer itself does not say so; else it is said where a person looks.
     """
     if config.is_silent and (always or sys.stdout.isatty() or sys.stderr.isatty()):
-        how = "give others by --config or --set, or name __cluster_metadata-0 among the paths"
+        how = "give them by --config or --set, or name __cluster_metadata-0 among the paths"
         say(f"kdump: {verb}: the settings of topics are not in their files. {DEFAULTS}; {how}")
 
 
-def cluster_of(given: Mapping[str, Any]) -> ClusterSettings | None:
-    """Return what a metadata log among the paths says of configurations, None where there is none.
+def clusters_of(given: Mapping[str, Any]) -> Sequence[ClusterSettings]:
+    """Return what metadata logs say: those among the paths, beside them, and where --config says that the log lies.
 
     Args:
-        given: the paths, and the limits of what is read.
+        given: the paths, the value of --config, and the limits of what is read.
     """
+    from kdump.broker.clusters import cluster_settings
     from kdump.format.read_limits import ReadLimits
-    from kdump.state.cluster_config import cluster_settings
 
     limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
-    return cluster_settings([os.fspath(path) for path in given["paths"]], limits)
+    return cluster_settings([*map(os.fspath, given["paths"]), *_metadata_dir(properties_of(given["config"]))], limits)
+
+
+def _metadata_dir(config: Mapping[str, str]) -> list[str]:
+    """Return where the settings of a broker have its metadata log, where that is a directory here.
+
+    Source: AbstractKafkaConfig.metadataLogDir.
+    """
+    named = next((config[name] for name in ("metadata.log.dir", "log.dirs", "log.dir") if config.get(name)), "")
+    first = named.split(",")[0].strip()
+    return [first] if first and os.path.isdir(os.path.join(first, METADATA_LOG)) else []
 
 
 def properties_of(path: str | None) -> dict[str, str]:

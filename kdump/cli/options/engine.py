@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -78,7 +77,7 @@ def session(given: dict[str, Any], paths: Sequence[str]) -> SparkSession | None:
 
 
 def demand_outside(directory: str, paths: Sequence[str], option: str) -> None:
-    """Refuse to write into what is read.
+    """Refuse to write into what is read, or where a broker looks.
 
     Args:
         directory: where files are to be written.
@@ -86,18 +85,14 @@ def demand_outside(directory: str, paths: Sequence[str], option: str) -> None:
         option: that names the directory.
 
     Raises:
-        click.BadParameter: it is one of the paths, or lies below one; or it has no name, as an unset variable.
+        click.BadParameter: it has no name, as an unset variable.
+        RefusedError: it lies in one of the paths, in a partition directory or in a log.dir.
     """
+    from kdump.storage.outputs import refuse_inside_sources
+
     if not directory:
         raise click.BadParameter("is empty: name a directory", param_hint=option)
-    target = os.path.realpath(directory)
-    for path in paths:
-        if (
-            not is_remote(path)
-            and os.path.isdir(path)
-            and os.path.commonpath([target, root := os.path.realpath(path)]) == root
-        ):
-            raise click.BadParameter(f"{directory} lies inside {path}: nothing is written there", param_hint=option)
+    refuse_inside_sources(directory, paths, option)
 
 
 def demand_arrow() -> None:
@@ -105,7 +100,9 @@ def demand_arrow() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        refuse("tables need the package pyarrow: pip install 'kdump[export]'")
+        from kdump.words.install import to_install
+
+        refuse(f"tables need the package pyarrow: {to_install('pyarrow')}")
 
 
 def refuse(sentence: str) -> NoReturn:

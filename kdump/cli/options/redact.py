@@ -11,6 +11,7 @@ import click
 
 from kdump.exit_status import Exit
 from kdump.render.commentary import hide_in_messages, say
+from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,8 @@ def _key(path: str) -> bytes:
         if not stat.S_ISREG(mode):
             raise click.UsageError(f"--redact-key {path}: not a regular file.")
         if mode & _OTHERS:
-            say(f"kdump: {path}: others may read this key (mode {stat.S_IMODE(mode):04o}): chmod 600, or make another")
+            closing = ShellCommand("chmod", "600", named(path))
+            say(f"kdump: {path}: others may read this key (mode {stat.S_IMODE(mode):04o}): make another, or {closing}")
             sys.exit(Exit.REFUSED)
         key = os.read(file, _MOST)
     finally:

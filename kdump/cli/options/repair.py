@@ -98,8 +98,8 @@ def segments_of(path: str) -> tuple[str, frozenset[int] | None]:
 def _snapshot(path: str) -> str | None:
     """Return what to do instead about a producer snapshot that was named as a segment; None for any other file."""
     from kdump.format.kinds import FileKind
-    from kdump.render.shell import command_line, named
     from kdump.storage.names import parse_name
+    from kdump.words.command import command_line, named
 
     directory, name = os.path.split(path)
     found = parse_name(name)

@@ -9,7 +9,7 @@ import click
 
 from kdump.cli.options.times import time_of
 from kdump.render.escape import escape
-from kdump.render.shell import shell_word
+from kdump.words.command import ShellCommand
 
 if TYPE_CHECKING:
     import re
@@ -94,8 +94,8 @@ def records_asked_for(given: Mapping[str, Any]) -> str:
     named = (
         ("--key", "keys"), ("--key-regex", "patterns"), ("--value-regex", "value_patterns"), ("--header", "headers")
     )  # fmt: skip
-    words = [f"{option} {shell_word(value)}" for option, name in named for value in given[name]]
-    return " ".join([*words, *(["--tombstones"] if given["tombstones"] else [])])
+    words = [word for option, name in named for value in given[name] for word in (option, value)]
+    return ShellCommand(*words, *(["--tombstones"] if given["tombstones"] else []))
 
 
 def everything() -> Selection:

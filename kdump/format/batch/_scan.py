@@ -474,6 +474,28 @@ def lacks_records(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> bool:
     return lacking > 0
 
 
+def last_trace(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> int:
+    """Return the row of the last of the first n batches that shows that a cleaner was at work, -1 for none.
+
+    Such a batch has fewer records than offsets, or a delete horizon; its CRC is right, and it breaks no rule.
+    """
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t
+    for i in range(n - 1, -1, -1):
+        r = i * layout.BATCH_WIDTH
+        if (
+            rows[r + layout.MAGIC] >= layout.MAGIC_V2
+            and rows[r + layout.CRC] == rows[r + layout.COMPUTED_CRC]
+            and (
+                rows[r + layout.COUNT] <= rows[r + layout.LAST_OFFSET_DELTA]
+                or rows[r + layout.ATTRIBUTES] & layout.DELETE_HORIZON_FLAG
+            )
+            and rows[r + layout.SUSPICION] & layout.FAULTS == 0
+        ):
+            return i
+    return -1
+
+
 def are_trusted(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> bool:
     """Tell whether each of the first n batches has the right CRC."""
     i: cython.Py_ssize_t

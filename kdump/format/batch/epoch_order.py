@@ -37,13 +37,15 @@ class EpochsAround:
     Args:
         entries: of a sound leader-epoch-checkpoint, ascending; none where there is no such file.
         floor: the log start offset: of batches below it, and below the first entry, the checkpoint says nothing.
+        is_other: the file is another replica's: behind its newest entry it says nothing of this one.
     """
 
-    def __init__(self, entries: Sequence[EpochEntry] = (), floor: int = 0) -> None:
+    def __init__(self, entries: Sequence[EpochEntry] = (), floor: int = 0, *, is_other: bool = False) -> None:
         self._entries = entries
         self._starts = [one.start_offset for one in entries]
         self._epochs = [one.epoch for one in entries]
         self._floor = max([floor, *self._starts[:1]])
+        self._is_other = is_other
 
     def alone(self) -> EpochsAround:
         """Return what the checkpoint says, of batches that may have other logs beside them than their name tells."""
@@ -60,6 +62,8 @@ class EpochsAround:
     def at(self, offset: int) -> int | None:
         """Return the epoch that the checkpoint has for an offset, None where it says nothing."""
         known = bool(self._starts) and offset >= self._floor
+        if known and self._is_other and offset > self._starts[-1]:
+            return None
         return self._epochs[bisect_right(self._starts, offset) - 1] if known else None
 
     def of(self, batch: HeaderFacts) -> int | None:
@@ -68,6 +72,11 @@ class EpochsAround:
             return None
         found = self.at(batch.first)
         return batch.epoch if found is not None and self.at(batch.last) == batch.epoch else found
+
+    def begins(self, epoch: int | None, offset: int | None) -> bool:
+        """Tell whether the checkpoint has an epoch that begins at an offset: a batch of both is where it belongs."""
+        at = -1 if epoch is None or offset is None else bisect_right(self._starts, offset) - 1
+        return at >= 0 and (self._epochs[at], self._starts[at]) == (epoch, offset)
 
     def may_be_missing(self, batch: HeaderFacts, known: int, after: int | None) -> bool:
         """Whether the checkpoint could have had an entry for the epoch of a batch that it contradicts.

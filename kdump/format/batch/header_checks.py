@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.epoch_order import EpochFold
+from kdump.format.batch.epoch_order import EpochFold, EpochsAround
 from kdump.format.batch.offset_order import OffsetFold, header_facts, offsets_at, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.offset_order import HeaderFacts
     from kdump.format.batch.window import Window
 
@@ -66,7 +65,8 @@ class HeaderChecks:
     ) -> None:
         self._file = file
         self._report = report
-        self.offsets = OffsetFold(file, report, segment, next_base, known_end)
+        around = EpochsAround() if around is None else around
+        self.offsets = OffsetFold(file, report, segment, next_base, known_end, around.begins)
         self.epochs = EpochFold(file, report, around)
         self._sequences = SequenceFold(file, report)
         self.follow_producers = True

@@ -82,6 +82,7 @@ cdef enum:
     TIMES_VARY = 2048
     ODD_ORDER = 4096
     ODD_FIELDS = 8192
+    FAULTS = 13305
     END = 0
     MORE = 1
     FULL = 2

@@ -94,6 +94,8 @@ TIMES_VARY = 2048  # no fault: the records' timestamps are not all the same
 ODD_ORDER = 4096  # offset deltas do not rise, or exceed lastOffsetDelta
 ODD_FIELDS = 8192  # a record with attributes, or a length below -1
 
+FAULTS = 13305  # those that are something wrong with the batch: of no gap before it, and no change of epochs
+
 # What the scan ended with.
 END = 0  # nothing more that is a batch by Kafka's rules
 MORE = 1  # the next batch is not all in the window

@@ -5,7 +5,9 @@ good one before it is good. Any other one waits, for a few batches or until some
 the fewest are wrong. Batches that are wrong side by side have the place that they fill between the good ones around
 them. Behind damage nothing adjoins, and a batch waits like any other. The last batches of a segment have no next one:
 where they reach into the next segment, which may be a stale one, or over the end that all other files know, their base
-offsets are wrong only if one bit of each makes them fill what lies between the good batch and that offset.
+offsets are wrong only if one bit of each makes them fill what lies between the good batch and that offset. Where none
+knows that end, the batch before them alone tells nothing: a broker writes such an overlap where an append failed
+half-way, or leaders changed. Nor is a batch moved with which its epoch begins by the leader-epoch-checkpoint.
 """
 
 from __future__ import annotations
@@ -162,6 +164,8 @@ class OffsetFold:
         segment: base offset of the file, layout.UNKNOWN when it has none.
         next_base: base offset of the next segment; None where there is none, or nobody knows.
         known_end: tells the highest offset at which other files know the last segment to end; None where none does.
+        begins: tells whether the leader-epoch-checkpoint begins an epoch at an offset; such a batch lies where it was
+            written, whatever the arithmetic of its neighbours says.
 
     Attributes:
         last: the last offset that is known to be right, None before the first batch.
@@ -178,8 +182,10 @@ class OffsetFold:
         segment: int,
         next_base: int | None,
         known_end: Callable[[], int | None] = unknown,
+        begins: Callable[[int | None, int | None], bool] = lambda _epoch, _offset: False,
     ) -> None:
         self._file = file
+        self._begins = begins
         self._report = report
         self._segment = segment
         self._next_base = next_base
@@ -191,7 +197,8 @@ class OffsetFold:
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
         self._open = False  # or something of that kind behind the good one
         self._proven = True  # the good batch follows another one, not damage
-        self._end: int | None = None  # of the log, once no batch comes any more
+        self._end: int | None = None  # of the log, once no batch comes any more, where the last ones fill it
+        self._log_end: int | None = None  # the same, whether they do or not
         self.when_free: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
@@ -262,7 +269,7 @@ class OffsetFold:
     def finish(self) -> None:
         """There is no next batch."""
         if self._waiting:
-            self._end = self._known_end() if self._next_base is None else self._next_base
+            self._end = self._log_end = self._known_end() if self._next_base is None else self._next_base
             self._settle(is_sure=False)
 
     def _goes_on(self, one: HeaderFacts) -> bool:
@@ -451,7 +458,14 @@ class OffsetFold:
                 self._out_of_range(held, place)
 
     def _places(self, wrong: Sequence[_Waiting], after: _Waiting | None) -> list[int | None]:
-        """Return the base offsets that batches must have had, None for each where nobody knows.
+        """Return the base offsets that batches must have had, None for each where nobody knows, or one is borne out."""
+        return [
+            None if self._begins(one.batch.epoch, one.batch.first) else place
+            for one, place in zip(wrong, self._by_neighbours(wrong, after), strict=True)
+        ]
+
+    def _by_neighbours(self, wrong: Sequence[_Waiting], after: _Waiting | None) -> list[int | None]:
+        """Return the base offsets that batches must have had by what lies around them, None where nobody knows.
 
         Where they fill the offsets between the right ones around them, they had these. Else one has that with which it
         adjoins a neighbour, if that is one bit away, no other one bit away lies between the right ones, and no other
@@ -468,7 +482,7 @@ class OffsetFold:
         free: tuple[int, int] | None = None
         low = self._segment if good is None else good.last + 1
         # several at the end of a log that agree with each other may be right, and the name of the log wrong
-        by_left = self._proven and (after is not None or (good is not None and len(wrong) == 1))
+        by_left = self._proven and (after is not None or (len(wrong) == 1 and self._ends_with(wrong[0].batch)))
         if low != layout.UNKNOWN and not is_lost and after is not None and after.batch.first is not None:
             free = low, after.batch.first - 1
         for sides, order in ((lefts, range(len(wrong))), (rights, range(len(wrong) - 1, -1, -1))):
@@ -483,6 +497,10 @@ class OffsetFold:
             left if right is None else right if left is None else None
             for left, right in zip(lefts, rights, strict=True)
         ]
+
+    def _ends_with(self, one: HeaderFacts) -> bool:
+        """Whether the log ends where a batch ends that adjoins the good one: that one alone tells nothing."""
+        return self._good is not None and self._good.last + _span(one) + 2 == self._log_end
 
     def _from_left(self, wrong: Sequence[_Waiting]) -> list[int | None]:
         """The base offsets with which batches adjoin what lies before them."""

@@ -78,6 +78,8 @@ class Fate(Value):
         superseded_by: offset of the next record of its key that readers get; None where there is none.
         deleted_at: when retention deletes its segment, ms; None for never, or where nobody can tell.
         is_sound: the CRC of its batch is true; else no consumer gets it.
+        no_key: compaction removes it because it has no key.
+        is_judged: it is known whether its topic is deleted or compacted; else nobody can tell that it is kept.
         doubt: where the end of its transaction may be, "offset 33", though it cannot be read there; empty where no
             offset is known; None where it is not in doubt.
     """
@@ -87,6 +89,8 @@ class Fate(Value):
     superseded_by: int | None
     deleted_at: int | None
     is_sound: bool = True
+    no_key: bool = False
+    is_judged: bool = True
     doubt: str | None = None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
-from kdump.item import Checked, Loss, PartitionChecked, Prediction, SegmentChecked, Step
+from kdump.item import Certainty, Checked, Loss, PartitionChecked, Prediction, SegmentChecked, Step
 from kdump.render.fold import FileFindings
 from kdump.render.tally import status
 from kdump.storage.file_source import OpenFailure
@@ -114,25 +114,25 @@ class LossesFound:
     """What readers of one partition do not get.
 
     Attributes:
-        losses: without what is absent.
-        absent: first and last offset, pair by pair: a compacted log has many.
-        because: codes that say why something is absent.
+        losses: without what is unexplained.
+        unexplained: first and last offset, pair by pair: a compacted log may have many.
+        because: codes that say why something is unexplained.
         partition: its name; None without any loss.
     """
 
     def __init__(self) -> None:
         self.partition: str | None = None
         self.losses: list[Loss] = []
-        self.absent = array("q")
+        self.unexplained = array("q")
         self.because: dict[str, None] = {}
 
     def take(self, loss: Loss) -> None:
         """Take one more."""
         self.partition = loss.partition
-        if loss.certainty.is_loss:
+        if loss.certainty is not Certainty.UNEXPLAINED:
             self.losses.append(loss)
         else:
-            self.absent.extend((loss.offset, loss.last_offset))
+            self.unexplained.extend((loss.offset, loss.last_offset))
             self.because.update(dict.fromkeys(loss.because))
 
 

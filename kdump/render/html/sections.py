@@ -269,7 +269,7 @@ class Report:
 
     # --- losses ---------------------------------------------------------------------------------------------
     def _losses(self) -> list[SectionForm]:
-        some = [one for one in self._all if one.lost.losses or one.lost.absent]
+        some = [one for one in self._all if one.lost.losses or one.lost.unexplained]
         if not some:
             return []
         base = {"id": "losses", "title": "What readers lose", "cut": 0}
@@ -306,7 +306,7 @@ class Report:
             "sentence": lost.sentence(),
             "rows": found,
             "compared": any(row["elsewhere"] is not None for row in found),
-            **_absent(one),
+            **_unexplained(one),
         }
 
     # --- replicas -------------------------------------------------------------------------------------------
@@ -510,10 +510,14 @@ def _cuts(partition: PartitionFound, segment: SegmentFound) -> Iterator[dict[str
         yield {"x": where, "text": f"a broker {does} at its next start ({', '.join(kinds)})"}
 
 
-def _absent(one: PartitionFound) -> dict[str, Any]:
-    pairs = zip(one.lost.absent[::2], one.lost.absent[1::2], strict=True)
+def _unexplained(one: PartitionFound) -> dict[str, Any]:
+    pairs = zip(one.lost.unexplained[::2], one.lost.unexplained[1::2], strict=True)
     ranges = [_range(first, last) for first, last in pairs]
-    return {"absent": ", ".join(ranges), "absent_count": len(ranges), "absent_because": ", ".join(one.lost.because)}
+    return {
+        "unexplained": ", ".join(ranges),
+        "unexplained_count": len(ranges),
+        "unexplained_because": ", ".join(one.lost.because),
+    }
 
 
 def _lost_ranges(one: PartitionFound) -> dict[str, Any]:
@@ -521,8 +525,8 @@ def _lost_ranges(one: PartitionFound) -> dict[str, Any]:
     for (certainty, because), losses in groupby(one.lost.losses, lambda loss: (loss.certainty.value, loss.because)):
         ranges = ", ".join(_range(loss.offset, loss.last_offset) for loss in losses)
         rows.append(f"{certainty} {ranges} ({', '.join(because)})")
-    if one.lost.absent:
-        rows.append(f"absent {_absent(one)['absent']}")
+    if one.lost.unexplained:
+        rows.append(f"unexplained {_unexplained(one)['unexplained']}")
     return {"path": one.title, "text": "; ".join(rows)}
 
 
@@ -530,7 +534,7 @@ def _lost_sum(one: PartitionFound) -> dict[str, Any]:
     lost = LossSum(one.path)
     for loss in one.lost.losses:
         lost.add(loss)
-    return {"path": one.title, "text": lost.sentence() or f"{len(one.lost.absent) // 2} ranges are absent"}
+    return {"path": one.title, "text": lost.sentence() or f"{len(one.lost.unexplained) // 2} ranges are unexplained"}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -581,7 +585,7 @@ def _alike(steps: Sequence[Step]) -> Iterator[dict[str, Any]]:
     for one in steps:
         whys[one.why] = whys.get(one.why, 0) + 1
     for one in steps:
-        word = "by hand" if one.command is None else " ".join(one.command.split(" ", 2)[:2])
+        word = "by hand" if one.command is None else " ".join(one.command.parts[0][:2])
         groups.setdefault((word, one.why if one.command is not None and whys[one.why] > 1 else ""), []).append(one)
     for (word, why), found in groups.items():
         rows = [{"n": one.n, "text": one.command or one.why} for one in found]

@@ -25,7 +25,7 @@ _ROWS = 4096
 
 def retained_json(row: Retained) -> str:
     """Return the line of what is deleted."""
-    reasons = row.deletion.reasons
+    deletion, reasons = row.deletion, [] if row.deletion is None else row.deletion.reasons
     segments = [
         {
             "baseOffset": segment.base_offset,
@@ -33,7 +33,7 @@ def retained_json(row: Retained) -> str:
             "largestTimestamp": segment.largest,
             "from": segment.source,
             "maxInData": segment.max_in_data,
-            "deleted": number < len(reasons),
+            "deleted": None if deletion is None else number < len(reasons),
             "reason": reasons[number] if number < len(reasons) else None,
             "firstDeletedAt": row.first_deleted[number],
         }
@@ -47,9 +47,10 @@ def retained_json(row: Retained) -> str:
             "logStartOffset": row.log.start_offset,
             "logEndOffset": row.log.end_offset,
             "highWatermark": row.log.high_watermark,
-            "logStartOffsetAfter": row.deletion.start_offset,
-            "rolledTo": row.deletion.rolled_to,
+            "logStartOffsetAfter": None if deletion is None else deletion.start_offset,
+            "rolledTo": None if deletion is None else deletion.rolled_to,
             "assumed": [safe_text(row.assumed)] if row.assumed else [],
+            "policy": None if row.policy is None else sorted(row.policy),
             "segments": segments,
         },
     )
@@ -72,7 +73,7 @@ def compacted_json(row: Compacted) -> Iterator[str]:
             "totalBytes": part.total_bytes,
             "dirtyRatio": part.dirty_ratio,
             "mustCompactNow": part.must_compact_now,
-            "chosen": part.chosen,
+            "chosen": part.chosen if row.policy is not None else None,
             "assumed": [safe_text(row.assumed)] if row.assumed else [],
         },
     )

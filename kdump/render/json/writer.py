@@ -34,6 +34,7 @@ def fate_json(fate: Fate) -> bytes:
         "transaction": fate.transaction,
         "belowLogStart": fate.below_log_start,
         "supersededBy": fate.superseded_by,
+        "noKey": fate.no_key,
         "deletedAt": fate.deleted_at,
     }
     return b',"fate":' + json.dumps(fields, separators=(",", ":")).encode()

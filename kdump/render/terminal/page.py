@@ -11,6 +11,7 @@ from kdump.finding import Severity
 from kdump.render.escape import escape
 from kdump.render.terminal.columns import shortened
 from kdump.render.terminal.numbers import byte_span, span
+from kdump.render.terminal.sentences import command_at
 from kdump.render.text.findings import remedy_text
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class Page:
         self._is_in_block = is_block
 
     def _write(self, text: Text, first: Text | None = None, rest: Text | None = None) -> None:
-        """Write a text, wrapped by word.
+        """Write a text, wrapped by word; a command in it stands on a line by itself, with all behind it.
 
         Args:
             text: without line ends.
@@ -244,10 +245,13 @@ class Page:
             self._console.print(Text.assemble(prefix, text), soft_wrap=True)
             return
         room = max(8, self._console.width - max(prefix.cell_len, later.cell_len))
-        for line in text.wrap(self._console, room, overflow="fold") or [Text()]:
+        words, command = text.divide([command_at(text.plain)])
+        for line in words.wrap(self._console, room, overflow="fold") or [Text()]:
             line.rstrip()
             self._console.print(Text.assemble(prefix, line), soft_wrap=True)
             prefix = later
+        if command:
+            self._console.print(Text.assemble(prefix, command), soft_wrap=True)
 
 
 def _told(findings: Sequence[Finding], *, is_wide: bool) -> Iterator[tuple[Severity, list[Text]]]:

@@ -16,7 +16,17 @@ from kdump.render.escape import escape
 from kdump.render.terminal.columns import TableColumn, texts, write_sentence, write_table
 from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.findings import finding_line
-from kdump.render.text.retention import assumed, choice, first, outcome, rolling_sentence, timestamp, verdict, waits
+from kdump.render.text.retention import (
+    assumed,
+    choice,
+    first,
+    outcome,
+    policy_words,
+    rolling_sentence,
+    timestamp,
+    verdict,
+    waits,
+)
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -59,7 +69,7 @@ class RetentionTable:
         self._console = console
         self._error = error
         self._safe: Callable[[str], str] = str if raw else escape
-        self._partitions = self._segments = self._gone = self._bytes = 0
+        self._partitions = self._segments = self._gone = self._bytes = self._unknown = 0
 
     def __call__(self, item: RetentionItem) -> None:
         """Write one item."""
@@ -76,11 +86,15 @@ class RetentionTable:
         """Write the last line."""
         what = f"{counted(self._partitions, 'partition')}, {counted(self._segments, 'segment')}"
         gone = f"{counted(self._gone, 'segment')} would go now, {size(self._bytes)}" if self._gone else "none goes now"
+        if self._unknown:
+            of = "" if self._unknown == self._partitions else f" of {counted(self._unknown, 'partition')}"
+            gone = f"not known{of} what goes" if of == "" else f"{gone}; not known{of}"
         write_sentence(self._console, Text(f"{what}: {gone}"))
 
     def _retained(self, row: Retained) -> None:
-        log, count = row.log, len(row.deletion.reasons)
-        gone = sum(segment.size for segment in log.segments[:count])
+        log, count = row.log, len(row.gone)
+        gone = sum(segment.size for segment in row.gone)
+        self._unknown += row.deletion is None
         self._partitions += 1
         self._segments += len(log.segments)
         self._gone += count
@@ -89,25 +103,28 @@ class RetentionTable:
         head = Text(self._safe(row.partition), style="bold")
         head.append(f"   {counted(len(log.segments), 'segment')}   {offset_span(log.start_offset, log.end_offset)}")
         head.append(f"   {total}   ", style="not bold")
-        head.append(f"{count} would go" if count else "none goes now", style="bold yellow" if count else "green")
+        goes = f"{count} would go" if count else "none goes now"
+        if row.deletion is None:
+            head.append("not known what goes", style="bold yellow")
+        else:
+            head.append(goes, style="bold yellow" if count else "green")
         write_sentence(self._console, head)
         config = row.config
-        policy = ",".join(sorted(config.cleanup_policy)) or "none"
-        note = (
-            f"  cleanup.policy={policy}  retention.ms={config.retention_ms}  retention.bytes={config.retention_bytes}"
-        )
+        note = f"  cleanup.policy={policy_words(row)}  retention.ms={config.retention_ms}"
+        note += f"  retention.bytes={config.retention_bytes}"
         write_sentence(
             self._console, Text(note + (f"  ({self._safe(assumed(row))})" if row.assumed else ""), style="bright_black")
         )
         self._segments_of(row)
-        if row.deletion.rolled_to is not None:
-            write_sentence(self._console, Text(f"  a new, empty segment begins at offset {row.deletion.rolled_to}"))
-        if row.deletion.start_offset != log.start_offset:
-            write_sentence(self._console, Text(f"  the log then starts at offset {row.deletion.start_offset}"))
+        deletion = row.deletion
+        if deletion is not None and deletion.rolled_to is not None:
+            write_sentence(self._console, Text(f"  a new, empty segment begins at offset {deletion.rolled_to}"))
+        if deletion is not None and deletion.start_offset != log.start_offset:
+            write_sentence(self._console, Text(f"  the log then starts at offset {deletion.start_offset}"))
         write_sentence(self._console, Text(f"  {rolling_sentence(row)}"))
 
     def _segments_of(self, row: Retained) -> None:
-        segments, count = row.log.segments, len(row.deletion.reasons)
+        segments, count = row.log.segments, len(row.gone)
         staying = len(segments) - count
         hidden = range(count + _SHOWN // 2, len(segments) - _SHOWN // 2) if staying > _SHOWN + 1 else range(0)
         rows: list[list[Text]] = []

@@ -7,13 +7,17 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.words.command import PROGRAMS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
-_COMMAND = re.compile(r"(?<=: )kdump .*$")
+_COMMAND = re.compile(
+    rf"(?:(?<=: )|(?<= (?:with|then) )|(?<= where )|(?<= and see ))(?:{'|'.join(map(re.escape, PROGRAMS))}) .*$"
+)
 _TYPED = re.compile(r" *(?:kdump|[$#]) ")
-_QUOTED = re.compile(r"`[^`]+`")
+_QUOTED = re.compile(r"`[^`]+`|(?<![^\s=])\$?'[^']*'")  # a word of a shell does not begin within another one
 _BLANK = "\ue000"  # stands for a blank at which no line ends
 _LEAST = 20  # columns, below which every word would have a line
 _USUAL = 80  # columns of a terminal that does not tell
@@ -37,11 +41,17 @@ def fitter_of(stream: TextIO) -> Callable[[str], str]:
     return str if columns is None else lambda text: fitted(text, columns)
 
 
+def command_at(text: str) -> int:
+    """Return where a command begins that must stay on one line with all behind it; the length where there is none."""
+    found = _COMMAND.search(text)
+    return len(text) if found is None else found.start()
+
+
 def fitted(text: str, columns: int) -> str:
     """Return a line wrapped by word, all of it but the first line set in by two columns more than that one.
 
-    A command at its end, what stands between two backquotes, or a long path, stays on one line to be pasted; a line
-    that is a command stays as it is.
+    A command, with all behind it, what stands between two backquotes or in the quotes of a shell, or a long path, stays
+    on one line to be pasted; a line that is a command stays as it is.
 
     Args:
         text: without line ends.
@@ -51,8 +61,8 @@ def fitted(text: str, columns: int) -> str:
         return text
     import textwrap
 
-    command = _COMMAND.search(text)
-    words, last = (text, "") if command is None else (text[: command.start()], command[0])
+    begin = command_at(text)
+    words, last = text[:begin], text[begin:]
     first = text[: len(text) - len(text.lstrip(" "))]
     lines = textwrap.wrap(
         _QUOTED.sub(lambda found: found[0].replace(" ", _BLANK), words.lstrip(" ")),

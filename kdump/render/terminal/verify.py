@@ -22,6 +22,7 @@ from kdump.render.terminal.page import Page
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.storage.file_source import OpenFailure
+from kdump.words.command import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -93,7 +94,7 @@ class VerifyTable:
         self._tally.see(item)
         if isinstance(item, Loss):
             self._losses.add(item)
-            if item.certainty.is_loss and item.file in self._named:
+            if item.counts and item.file in self._named:
                 self._lacking.add(item.file)
         elif isinstance(item, Checked):
             self._checked(item.files)
@@ -125,7 +126,7 @@ class VerifyTable:
             self._forecast()
             self._page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
             if self._worst is not None and self._worst.severity is not Severity.NOTE:
-                self._page.note(f"what a code means: kdump explain {self._worst.code.name}")
+                self._page.note(f"what a code means: {command_line('explain', self._worst.code.name)}")
         if self._wanted is not None and self._page.is_empty:
             return
         seconds = self._clock() - self._began

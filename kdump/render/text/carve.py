@@ -9,6 +9,7 @@ from kdump.item import CarvedRun
 from kdump.render.escape import escape
 from kdump.render.text.findings import finding_line
 from kdump.storage.file_source import OpenFailure
+from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,10 +68,11 @@ class CarveText:
         )
         if not self._runs:
             return
-        steps = [f"kdump salvage {self._to} --to DIR"] if self._owned else []
+        steps: list[str] = [command_line("salvage", named(self._to), "--to", "DIR")] if self._owned else []
         if self._owned < self._runs:
             # a name for the whole directory would make one partition of the runs of many
-            steps += ["for the runs of one partition:", f"kdump salvage {self._to}/RUN... --to DIR --name TOPIC-N"]
+            runs = command_line("salvage", f"{named(self._to)}/RUN...", "--to", "DIR", "--name", "TOPIC-N")
+            steps += ["for the runs of one partition:", runs]
         head = f"kdump: the runs are in {self._to}; next:"
         if self._is_seen:
             for line in (head, *(f"  {step}" for step in steps)):

@@ -51,7 +51,7 @@ def remedy_text(finding: Finding) -> str:
     remedy = escape(finding.remedy)
     if finding.repair is None:
         return remedy
-    verb, words = next(does for command, does in _DOES.items() if finding.repair.startswith(f"kdump {command} "))
+    verb, words = _DOES[finding.repair.split(" ", 2)[1]]
     last = re.split("; |, or ", remedy)[-1]
     return f"{remedy}: {finding.repair}" if last.startswith(verb) else f"{remedy}; or {words}: {finding.repair}"
 

@@ -31,7 +31,7 @@ class LossSum:
 
     def add(self, loss: Loss) -> None:
         """Take one more; they come in the order of offsets."""
-        if not loss.certainty.is_loss:
+        if not loss.counts:
             return
         self._all.add(loss.offset, loss.last_offset)
         if loss.records is None:

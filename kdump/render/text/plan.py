@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
 from kdump.render.json.lines import line, name, safe_text
-from kdump.render.shell import command_line, named, shell_word
 from kdump.render.terminal.numbers import counted
+from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,6 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         quarantine: path that was named for what is replaced; None when none was.
     """
     done = plan.journal is not None
-    again = " ".join(map(shell_word, plan.arguments))
     for one in plan.operations:
         yield _operation(plan, one, done=done, grouped=grouped)
     if plan.bytes_lost:
@@ -81,8 +80,8 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         yield taken_back(plan.journal or "")
     else:
         yield f"nothing was changed; plan {plan.plan_id}"
-        aside = shell_word(quarantine) if quarantine else "DIR"
-        yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine {aside}"
+        how = "--apply", "--plan-id", plan.plan_id, "--quarantine", named(quarantine) if quarantine else "DIR"
+        yield f"to do it: {command_line(plan.command, *plan.arguments, *how)}"
 
 
 def taken_back(journal: str) -> str:

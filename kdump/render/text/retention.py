@@ -27,14 +27,15 @@ _NEVER = "never"
 def retained_lines(row: Retained) -> Iterator[str]:
     """Yield the lines of a partition: itself, its segments, and whether the active one would roll."""
     name, log, deletion = escape(row.partition), row.log, row.deletion
-    gone = len(deletion.reasons)
     size = sum(segment.size for segment in log.segments)
-    freed = sum(segment.size for segment in log.segments[:gone])
-    rolled = "" if deletion.rolled_to is None else f" rolledTo={deletion.rolled_to}"
+    goes = "deleted=unknown deletedBytes=unknown startAfter=unknown"
+    if deletion is not None:
+        goes = f"deleted={len(row.gone)} deletedBytes={sum(segment.size for segment in row.gone)} "
+        goes += f"startAfter={deletion.start_offset}"
+        goes += "" if deletion.rolled_to is None else f" rolledTo={deletion.rolled_to}"
     yield (
         f"partition {name} now={iso(row.now)} segments={len(log.segments)} bytes={size} offsets={log.start_offset}.."
-        f"{log.end_offset} highWatermark={log.high_watermark} deleted={gone} deletedBytes={freed} "
-        f"startAfter={deletion.start_offset}{rolled} {settings(row)}"
+        f"{log.end_offset} highWatermark={log.high_watermark} {goes} {settings(row)}"
     )
     for number, segment in enumerate(log.segments):
         data = "unread" if segment.max_in_data is None else timestamp(segment.max_in_data)
@@ -48,14 +49,19 @@ def retained_lines(row: Retained) -> Iterator[str]:
 def settings(row: Retained) -> str:
     """Return what of the configuration decides."""
     config = row.config
-    policy = ",".join(sorted(config.cleanup_policy)) or "none"
-    text = f"cleanup.policy={policy} retention.ms={config.retention_ms} retention.bytes={config.retention_bytes}"
+    limits = f"retention.ms={config.retention_ms} retention.bytes={config.retention_bytes}"
+    text = f"cleanup.policy={policy_words(row)} {limits}"
     return f"{text} ({escape(assumed(row))})" if row.assumed else text
+
+
+def policy_words(row: Retained) -> str:
+    """Return the cleanup.policy, "unknown" where it is."""
+    return "unknown" if row.policy is None else ",".join(sorted(row.policy)) or "none"
 
 
 def assumed(row: Retained) -> str:
     """Return what was assumed of the configuration, beside what decides of it."""
-    return "Kafka's defaults" if row.assumed == DEFAULTS else row.assumed
+    return "else Kafka's defaults" if row.assumed == DEFAULTS else row.assumed
 
 
 def timestamp(value: int) -> str:
@@ -65,7 +71,9 @@ def timestamp(value: int) -> str:
 
 def first(row: Retained, number: int) -> str:
     """Return from when on a segment goes."""
-    if number < len(row.deletion.reasons):
+    if row.deletion is None:
+        return "unknown"
+    if number < len(row.gone):
         return "now"
     clock = row.first_deleted[number]
     return _NEVER if clock is None else iso(clock)
@@ -73,14 +81,15 @@ def first(row: Retained, number: int) -> str:
 
 def verdict(row: Retained, number: int) -> str:
     """Return the sentence about one segment: why it goes, or why it stays."""
-    if number < len(row.deletion.reasons):
-        return f"goes now: {_why_gone(row, number)}"
+    if row.deletion is None:
+        return "not known whether it goes: nothing here says whether its topic is deleted or compacted"
+    if number < len(row.gone):
+        return f"goes now: {_why_gone(row, row.deletion.reasons[number], number)}"
     return f"stays: {_why_stays(row, number)}"
 
 
-def _why_gone(row: Retained, number: int) -> str:
+def _why_gone(row: Retained, reason: str, number: int) -> str:
     segment, config = row.log.segments[number], row.config
-    reason = row.deletion.reasons[number]
     if reason == START:
         return f"{reason} {row.log.start_offset}: the next segment begins at {row.log.upper_bound(number)}"
     if reason == SIZE:
@@ -155,7 +164,7 @@ def compacted_lines(row: Compacted) -> Iterator[str]:
         f"compaction {name} firstDirty={part.first_dirty_offset} cleanUntil={part.clean_until_offset} "
         f"uncleanableFrom={part.first_uncleanable_offset} limit={'; '.join(part.why)} cleanBytes={part.clean_bytes} "
         f"cleanableBytes={part.cleanable_bytes} dirtyRatio={ratio} mustCompactNow={_yes(part.must_compact_now)} "
-        f"chosen={_yes(part.chosen)}: {choice(row)}"
+        f"chosen={'unknown' if row.policy is None else _yes(part.chosen)}: {choice(row)}"
     )
     if part.reset:
         yield f"checkpoint {name}: the entry in cleaner-offset-checkpoint does not count: {part.reset}"
@@ -172,6 +181,8 @@ def choice(row: Compacted) -> str:
     """Return why the cleaner takes a log or not."""
     part, config = row.part, row.config
     least = config.min_cleanable_dirty_ratio
+    if row.policy is None:
+        return "not known: nothing here says whether its topic is compacted"
     if not config.compact:
         return "its topic is not compacted"
     if part.chosen:
@@ -206,6 +217,8 @@ def outcome(row: Compacted) -> str:
     assert row.cleaned is not None
     if row.failure:
         return f"fails: {escape(row.failure)}; the broker marks the partition as uncleanable, and says so in its log"
+    if row.policy is None:
+        return "is not simulated: nothing here says whether the topic is compacted"
     if not row.part.chosen:
         return "does not take place: the log is not chosen"
     after = sum(segment.size for segment in row.cleaned)
@@ -222,17 +235,17 @@ class RetentionText:
     """Writes plain text: one fact a line, a summary at the end."""
 
     def __init__(self) -> None:
-        self._partitions = self._segments = self._gone = self._bytes = 0
+        self._partitions = self._segments = self._gone = self._bytes = self._unknown = 0
         self._findings = FindingLines(self._line)
 
     def __call__(self, item: RetentionItem) -> None:
         """Write one item."""
         if isinstance(item, Retained):
-            gone = len(item.deletion.reasons)
             self._partitions += 1
+            self._unknown += item.deletion is None
             self._segments += len(item.log.segments)
-            self._gone += gone
-            self._bytes += sum(segment.size for segment in item.log.segments[:gone])
+            self._gone += len(item.gone)
+            self._bytes += sum(segment.size for segment in item.gone)
             for line in retained_lines(item):
                 self._line(line)
         elif isinstance(item, Compacted):
@@ -247,7 +260,7 @@ class RetentionText:
         """Write the summary."""
         self._line(
             f"judged partitions={self._partitions} segments={self._segments} deleted={self._gone} "
-            f"deletedBytes={self._bytes}"
+            f"deletedBytes={self._bytes}{f' unknown={self._unknown}' if self._unknown else ''}"
         )
 
     def _line(self, line: str) -> None:

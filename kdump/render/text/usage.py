@@ -23,6 +23,7 @@ _BAR = 24  # cells of the longest bar
 _SHORT_BAR = 12  # the same, where a row says what retention frees
 _LEAST_NAME = 12  # characters down to which a name is shortened
 _NARROW = 80  # columns, below which no bar is drawn and nothing is aligned
+_SPARSE = 2  # times as long as what they take on the disk
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -72,9 +73,10 @@ class UsageText:
         if not rows:
             return
         width = self._terminal or _NARROW
-        sizes = [_measure(row) for row in rows]
+        sizes = [row.weight for row in rows]
         largest, total = max(1, *sizes), sum(sizes)
-        frees = [_frees(row.freeable) for row in rows]
+        longs = ["" if row.by == "key" else _long(row.size, row.weight) for row in rows]
+        frees = ["  ".join(filter(None, (long, _frees(row.freeable)))) for long, row in zip(longs, rows, strict=True)]
         aside = max(map(len, frees))
         bar = _SHORT_BAR if aside else _BAR
         room = width - 9 - 6 - (bar + 4 + (aside + 2 if aside else 0) if width >= _NARROW else 2)
@@ -87,6 +89,8 @@ class UsageText:
             else:
                 self._write(f"{share} {_bar(one, largest, bar)}  {label:<{longest}}  {free}".rstrip() + "\n")
         files = f"in {counted(sum(row.files for row in rows), 'file')}"
+        if (long := _long(sum(row.size for row in rows), total)) and rows[0].by != "key":
+            files += f", {long}"
         if rows[0].by == "key":
             files = f"of keys and values, uncompressed; {size(sum(row.size for row in rows))} {files}"
         now = sum(row.freeable.size for row in rows if row.freeable is not None)
@@ -98,9 +102,9 @@ class UsageText:
         self._write(f"{line if self._terminal is None else fitted(line, self._terminal)}\n")
 
 
-def _measure(row: Usage) -> int:
-    """What the rows are sorted by: of a key what its records have, for compressed bytes belong to no single one."""
-    return (row.key_size or 0) + (row.value_size or 0) if row.by == "key" else row.size
+def _long(length: int, weight: int) -> str:
+    """How long files are, where they take much less space than that."""
+    return f"{size(length)} long" if length > _SPARSE * max(weight, 1) else ""
 
 
 def _frees(free: Freeable | None) -> str:

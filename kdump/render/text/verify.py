@@ -96,9 +96,12 @@ class VerifyText:
             totals = self._tally.totals()
             first = totals.pop("partitions")
             lost = [totals.pop(name) for name, _ in _LOST]
+            unexplained = totals.pop("offsetsUnexplained")
             rest = " ".join(f"{name}={number}" for name, number in totals.items())
             if any(lost):
                 rest += "".join(f" {word}={number}" for (_, word), number in zip(_LOST, lost, strict=True))
+            if unexplained:
+                rest += f" offsets_unexplained={unexplained}"
             self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
 
     def _said(self, lost: LossSum) -> None:

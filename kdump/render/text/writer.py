@@ -36,8 +36,10 @@ def fate_text(fate: Fate) -> bytes:
         words.append(f"in doubt (its end may be in what cannot be read{where})")
     words += ["below the log start"] if fate.below_log_start else []
     words += [f"superseded at offset {fate.superseded_by}"] if fate.superseded_by is not None else []
+    words += ["compaction removes it: it has no key"] if fate.no_key else []
     words += [f"retention deletes it from {iso(fate.deleted_at)} on"] if fate.deleted_at is not None else []
-    return f" fate: [{', '.join(words) or 'kept'}]".encode()
+    words += [] if words else ["kept" if fate.is_judged else "not known: cleanup.policy"]
+    return f" fate: [{', '.join(words)}]".encode()
 
 
 class TextWriter(LineBuffer):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kdump
+from kdump.broker.clusters import cluster_settings
 from kdump.broker.config import ClusterSettings, Config
 from kdump.format.read_limits import ReadLimits
-from kdump.state.cluster_config import cluster_settings
 from kdump.storage.log_dir import LogDir
 from tests.support import metadata_records
 from tests.support.metadata_records import uuid
@@ -95,12 +95,11 @@ def test_what_the_user_sets_of_the_broker_wins_over_the_brokers_configuration_an
     assert (goes_at(found["short-0"]), goes_at(found["plain-0"])) == (1000, 2 * DAY)
 
 
-def test_without_the_metadata_log_among_the_paths_nothing_is_taken_from_it(node: Path) -> None:
+def test_a_partition_alone_has_the_metadata_log_of_its_log_dir(node: Path) -> None:
     run = run_kdump(["retention", "short-0", "--now", str(TIME + DAY), "--format", "json"], node)
     (row,) = [json.loads(line) for line in run.stdout.splitlines()]
-    assert goes_at(row) == 7 * DAY
-    (assumed,) = row["assumed"]
-    assert assumed.startswith("Kafka's defaults are taken: ")
+    assert goes_at(row) == 1000
+    assert row["assumed"] == ["settings of topic and brokers from __cluster_metadata-0 up to offset 9"]
 
 
 def test_du_frees_what_the_cluster_lets_go(node: Path) -> None:
@@ -132,7 +131,6 @@ def test_the_library_has_it_too(node: Path) -> None:
 
 def test_a_topic_of_kafkas_own_is_not_guessed_where_it_is_known() -> None:
     found = cluster_settings([str(NODE)], ReadLimits(1 << 30, 1 << 30))
-    assert found is not None
     here = Config({}).within(found).on("__consumer_offsets", LogDir(str(NODE)))
     assert "taken as brokers make it" not in here.assumed("__consumer_offsets")
     assert here.of_topic("__consumer_offsets").segment_bytes == 104_857_600
@@ -142,6 +140,6 @@ def test_a_topic_of_kafkas_own_is_not_guessed_where_it_is_known() -> None:
 
 def test_a_value_that_nobody_knows_is_passed_over_and_told() -> None:
     found = ClusterSettings("the log", {"t": {"retention.ms": "forever", "retention.bytes": "5"}}, {})
-    here = Config({}).within(found).on("t", LogDir(str(NODE)))
+    here = Config({}).within([found]).on("t", LogDir(str(NODE)))
     assert (here.of_topic("t").retention_ms, here.of_topic("t").retention_bytes) == (7 * DAY, 5)
     assert "retention.ms=forever there is passed over" in here.assumed("t")

@@ -1,0 +1,265 @@
+"""What the indexes of a log know of batches that are not in it any more.
+
+An entry of an offset index inside a hole was made for a batch there; and where batches were taken out of a log, the
+entries for what lies behind them all point too far by the same number of bytes. Neither counts where an entry behind
+the hole agrees with the log as it is: then the index is not that of the whole log. A broker that cleans a log makes its
+indexes again, so a log that compaction has made proves nothing; but while it works, and after a crash, index and log
+may be of different times: zeros at the end of the last index, `.swap` and `.cleaned` files show that.
+
+A time index proves nothing, for it may be an older copy, nor do the other offsets of a transaction index.
+
+Source: LogSegment.append, OffsetIndex.append, Cleaner.cleanSegments, LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.broker.missing_offsets import Proof
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.offset_order import put_right
+from kdump.format.batch.walk import CheckedWalk, settled_windows
+from kdump.format.index.offset_and_time import OffsetIndex
+from kdump.format.index.transaction_index import TransactionIndex
+from kdump.format.kinds import FileKind
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.finding import Finding
+    from kdump.format.source import Source
+    from kdump.storage.segment import Segment
+
+_UNFINISHED = ("swap", "cleaned")
+_SHIFTS_TRIED = 64  # batches before an entry's own: one append may have had so many, and the entry is of the first
+_MOST_ENTRIES = 1 << 21
+
+
+class ShownHole(NamedTuple):
+    """What the indexes show of a hole.
+
+    Args:
+        proof: that it is lost, or may be.
+        missing_bytes: that are missing there, or in several holes together; None where that is open.
+    """
+
+    proof: Proof
+    missing_bytes: int | None = None
+
+
+class HoleInLog(NamedTuple):
+    """A hole in one log: its offsets, inclusive, and the byte where the batches behind it begin."""
+
+    first: int
+    last: int
+    position: int
+
+
+class _Batches(NamedTuple):
+    """The batches of a log, in order: base offset (-1 for a legacy wrapper), last offset and position of each."""
+
+    bases: array[int]
+    lasts: array[int]
+    positions: array[int]
+
+    def begins(self, entry: tuple[int, int], shift: int = 0) -> bool:
+        """Tell whether an entry, offset and position, is right for these batches, `shift` bytes further to the front.
+
+        A batch begins there, and none before it has the offset. The entry may be for several batches of one append.
+        """
+        offset, position = entry[0], entry[1] - shift
+        k = bisect_left(self.positions, position)
+        if k == len(self.positions) or self.positions[k] != position:
+            return False
+        return (not k or self.lasts[k - 1] < offset) and self.bases[k] <= offset
+
+    def shifts(self, entry: tuple[int, int]) -> list[int]:
+        """Return by how many bytes an entry may point too far, the likeliest first."""
+        k = bisect_left(self.lasts, entry[0])
+        if k == len(self.lasts):
+            return []
+        return [entry[1] - self.positions[j] for j in range(k, max(-1, k - _SHIFTS_TRIED), -1)]
+
+
+def is_under_work(names: Iterable[str]) -> bool:
+    """Tell whether files of a cleaning, or of a split, that was not finished lie in a partition directory.
+
+    Args:
+        names: of all that lies there.
+    """
+    return any(name.rpartition(".")[2] in _UNFINISHED for name in names)
+
+
+class HoleProofs:
+    """What the indexes of one log prove about its holes; one that cannot be read proves nothing.
+
+    Args:
+        segment: the log with its indexes.
+        is_last: no segment follows: a broker may not have trimmed its indexes.
+        next_base: base offset of the next segment.
+        max_batch_bytes: a batch over this is not held in memory.
+    """
+
+    def __init__(self, segment: Segment, *, is_last: bool, next_base: int | None, max_batch_bytes: int) -> None:
+        self._segment = segment
+        self._is_last = is_last
+        self._next_base = next_base
+        self._max_batch_bytes = max_batch_bytes
+
+    def may_show(self, gaps: Sequence[HoleInLog]) -> bool:
+        """Tell, at a look, whether an index may show something about some holes, in order.
+
+        An entry lies in one, or the first one of the offset index behind one does not agree with the log.
+        """
+        with suppress(OSError):
+            offsets, positions = self._entries
+            looked = -1
+            for gap in gaps:
+                k = bisect_left(offsets, gap.first)
+                if k < len(offsets) and offsets[k] <= gap.last:
+                    return True
+                if k != looked and k < len(offsets) and not _begins_at(self._segment.log, offsets[k], positions[k]):
+                    return True
+                looked = k
+        return any(True for _ in self.with_markers(gaps))
+
+    def of(self, gaps: Sequence[HoleInLog]) -> dict[HoleInLog, ShownHole]:
+        """Return what is proven about all holes of the log, in order; nothing of those of which nothing is.
+
+        The last one may lie behind the last batch.
+        """
+        found: dict[HoleInLog, ShownHole] = {}
+        with suppress(OSError):
+            if self._entries[0] and self.may_show(gaps):
+                found = _shown(*self._entries, gaps, self._batches())
+        with suppress(OSError):
+            for gap in self.with_markers(gaps):
+                if gap not in found or found[gap].proof is not Proof.SHOWN:
+                    found[gap] = ShownHole(Proof.MARKER)
+        return found
+
+    def with_markers(self, gaps: Sequence[HoleInLog]) -> Iterator[HoleInLog]:
+        """Yield those of some ranges of offsets in which the transaction index knows an end marker."""
+        for gap in gaps:
+            k = bisect_left(self._markers, gap.first)
+            if k < len(self._markers) and self._markers[k] <= gap.last:
+                yield gap
+
+    @cached_property
+    def _markers(self) -> array[int]:
+        """The offsets of the end markers that the transaction index knows, ascending."""
+        source = self._segment.file(FileKind.TXNINDEX)
+        if isinstance(source, OpenFailure):
+            return array("q")
+        return array("q", sorted(entry.last_offset for entry in TransactionIndex(source, self._segment.base_offset)))
+
+    @cached_property
+    def _entries(self) -> tuple[array[int], array[int]]:
+        """Offsets and positions of the entries that count: those in order, of an index that nobody still writes to."""
+        offsets, positions = array("q"), array("q")
+        source = self._segment.file(FileKind.INDEX)
+        if isinstance(source, OpenFailure):
+            return offsets, positions
+        index = OffsetIndex(source, self._segment.base_offset)
+        slots = index.entries
+        index.trim()
+        if (self._is_last and index.entries < slots) or index.entries > _MOST_ENTRIES:
+            return offsets, positions
+        for columns in index.columns():
+            offsets += columns[0]
+            positions += columns[1]
+        if _scan.ascends(offsets, True) and _scan.ascends(positions, True):
+            return offsets, positions
+        every, last = list(zip(offsets, positions, strict=True)), len(offsets) - 1
+        kept = [
+            one
+            for k, one in enumerate(every)
+            if (not k or _is_below(every[k - 1], one)) and (k == last or _is_below(one, every[k + 1]))
+        ]
+        return array("q", [one[0] for one in kept]), array("q", [one[1] for one in kept])
+
+    def _batches(self) -> _Batches:
+        segment = self._segment
+        found: list[Finding] = []
+        batches = _Batches(array("q"), array("q"), array("q"))
+        walk = CheckedWalk(
+            segment.log,
+            found.append,
+            segment=segment.base_offset,
+            next_base=self._next_base,
+            hints=segment.hints,
+            max_batch_bytes=self._max_batch_bytes,
+        )
+        walk.checks.follow_producers = False
+        highest = -1
+        for window in settled_windows(walk, found):
+            put_right(window, found)
+            found.clear()
+            columns = (window.column(one) for one in (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.POSITION))
+            for base, last, position in zip(*columns, strict=True):
+                if last > highest:  # one that is not is no place for an entry
+                    batches.bases.append(base)
+                    batches.lasts.append(last)
+                    batches.positions.append(position)
+                    highest = last
+        return batches
+
+
+def _is_below(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[0] and one[1] < other[1]
+
+
+def _begins_at(log: Source, offset: int, position: int) -> bool:
+    """Whether a batch of magic 2 begins at a position that is not above an offset."""
+    head = log.read_at(position, layout.RECORDS_AT)
+    if len(head) < layout.RECORDS_AT or head[layout.MAGIC_AT] != layout.MAGIC_V2:
+        return False
+    return int.from_bytes(head[:8], "big", signed=True) <= offset
+
+
+def _shown(
+    offsets: array[int], positions: array[int], gaps: Sequence[HoleInLog], batches: _Batches
+) -> dict[HoleInLog, ShownHole]:
+    """What an offset index shows of the holes in a log with some batches."""
+    found: dict[HoleInLog, ShownHole] = {}
+    entries = list(zip(offsets, positions, strict=True))
+    agree = [batches.begins(one) for one in entries]
+    last_right = max((k for k, is_right in enumerate(agree) if is_right), default=-1)
+    for gap in gaps:
+        inside, behind = bisect_left(offsets, gap.first), bisect_right(offsets, gap.last)
+        if inside == behind or last_right >= behind:
+            continue
+        if behind < len(entries) or positions[behind - 1] >= gap.position:
+            found[gap] = ShownHole(Proof.SHOWN)
+    if all(agree[: last_right + 1]):
+        after = offsets[last_right] if last_right >= 0 else -1
+        for gap, shown in _shifted(entries[last_right + 1 :], after, gaps, batches):
+            found.setdefault(gap, shown)
+    return found
+
+
+def _shifted(
+    behind: Sequence[tuple[int, int]], after: int, gaps: Sequence[HoleInLog], batches: _Batches
+) -> list[tuple[HoleInLog, ShownHole]]:
+    """The holes of which entries show that bytes are missing: those between them and the last one that agrees.
+
+    Args:
+        behind: entries, offset and position, none of which agrees with the log.
+        after: offset of the last one that does.
+        gaps: the holes of the log.
+        batches: of the log.
+    """
+    if not behind:
+        return []
+    shifts = (one for one in batches.shifts(behind[0]) if one > 0)
+    shift = next((one for one in shifts if all(batches.begins(it, one) for it in behind)), None)
+    if shift is None:
+        return []
+    between = [gap for gap in gaps if after < gap.last and gap.first < behind[0][0]]
+    proof = Proof.SHOWN if len(between) == 1 else Proof.AMONG_SEVERAL
+    return [(gap, ShownHole(proof, shift)) for gap in between]

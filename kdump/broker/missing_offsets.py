@@ -1,0 +1,224 @@
+"""Whether offsets that no batch has are lost: the one judgement of all verbs.
+
+A hole is a range of offsets between the log start offset and the log end that no batch has: before the first batch,
+between two, between segments. Compaction makes holes, and so do cuts; a hole by itself does not tell. The first row
+that applies decides:
+
+| | evidence | says |
+|-|----------|------|
+| 0 | rows of a salvage beside the partition have the offsets lost or doubtful | lost, and known |
+| 1 | an index of the log knows batches there (`kdump.broker.hole_proofs`) | lost |
+| 1b | the offset index shows that bytes are missing, and several holes can be the place | unexplained, X04 |
+| 2 | below the first local segment | absent where the log is tiered, else unexplained, L17 |
+| 3 | it ends below what a cleaner has passed: by its checkpoint, or by the last batch with a trace of it | absent |
+| 4 | a topic that brokers make compacted | absent |
+| 5 | nothing has ever compacted the topic; or the policy is delete and the hole is the only trace of a cleaner | lost |
+| 6 | the hole is the only trace, and the policy is not known | unexplained, L19 |
+| 7 | anything else | unexplained, L17 |
+
+Cleaning runs over a prefix of a log: a trace higher up shows that a cleaner has passed below, here or on the broker
+that this replica was copied from. That there is no checkpoint, or no entry in it, says nothing: brokers create the file
+empty, and followers keep the holes of their leader without one. Nor does a policy that is delete now: followers keep
+the holes of earlier times.
+
+Source: Cleaner.cleanInto, LogCleanerManager.cleanableOffsets, UnifiedLog.maybeIncrementLogStartOffset.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.broker.config import CleanupPolicy
+from kdump.finding import Code
+from kdump.item import Certainty
+from kdump.ranges import RangeSet
+from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MADE_COMPACTED = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
+_MADE_WITH_DELETE = frozenset((METADATA_TOPIC, SHARE_TOPIC, REMOTE_TOPIC))
+_DELETE = frozenset(("delete",))
+BY_CHECKPOINTS = frozenset((Code.S02.name, Code.K01.name))
+"""What shows that a log went on, by files that are not of its segments: a truncation leaves them above the end too."""
+
+
+class Proof(Enum):
+    """What the indexes of a log say of a hole in it."""
+
+    SHOWN = "the offset index knows batches there"
+    MARKER = "the transaction index knows an end marker there"
+    AMONG_SEVERAL = "the offset index shows that bytes are missing there, or in another hole beside it"
+
+
+class OffsetHole(NamedTuple):
+    """Offsets that no batch has.
+
+    Args:
+        first, last: inclusive.
+        proof: what the indexes say; None for nothing.
+        because: names of the codes that tell of the hole: O04, O07; at the end of a log what shows that it went on.
+    """
+
+    first: int
+    last: int
+    proof: Proof | None = None
+    because: tuple[str, ...] = ()
+
+    @property
+    def is_by_checkpoints(self) -> bool:
+        """Whether it lies behind the last batch, and snapshots or checkpoints know its offsets."""
+        return not BY_CHECKPOINTS.isdisjoint(self.because)
+
+
+class Surroundings(NamedTuple):
+    """What lies around the logs of a partition and says something of its holes.
+
+    Args:
+        topic: of the partition; None where its directory has no such name.
+        first_base, last_base: base offsets of its first and last segment; 0 without one.
+        cleaned_to: its entry in cleaner-offset-checkpoint; None for none.
+        salvaged: offsets that were lost or doubtful when salvage made the partition.
+        is_tiered: tells whether its log goes on in remote storage, below the first local segment.
+        policy: tells what is known of the topic's cleanup.policy; asked for only where that decides.
+    """
+
+    topic: str | None
+    first_base: int
+    last_base: int
+    cleaned_to: int | None
+    salvaged: RangeSet
+    is_tiered: Callable[[], bool] = lambda: False
+    policy: Callable[[], CleanupPolicy] = partial(CleanupPolicy, None)
+
+
+NOTHING_AROUND = Surroundings(None, 0, 0, None, RangeSet())
+"""Of a file that lies in no partition directory."""
+
+
+class HoleVerdict(NamedTuple):
+    """What is to be said of a hole.
+
+    Args:
+        certainty: LOST, ABSENT or UNEXPLAINED.
+        because: the finding that says why nobody can tell: L17, L19 or X04; None where it is told.
+        is_known: it was lost before salvage made the partition.
+    """
+
+    certainty: Certainty
+    because: Code | None = None
+    is_known: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the offsets were here."""
+        return self.certainty is Certainty.LOST
+
+
+_ABSENT, _LOST = HoleVerdict(Certainty.ABSENT), HoleVerdict(Certainty.LOST)
+_KNOWN = HoleVerdict(Certainty.LOST, is_known=True)
+_AMONG = HoleVerdict(Certainty.UNEXPLAINED, Code.X04)
+_FOLDED, _ALONE = HoleVerdict(Certainty.UNEXPLAINED, Code.L17), HoleVerdict(Certainty.UNEXPLAINED, Code.L19)
+
+
+class MissingOffsets:
+    """Judges the holes of one partition, while its logs are read in order.
+
+    Args:
+        around: the partition.
+
+    Attributes:
+        traced_to: the offset after the last batch in which a cleaner has left a trace; 0 for none so far.
+        holes: how many there are so far that rows 1 and 2 do not decide.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._end = around.last_base
+        self.traced_to = 0
+        self.holes = 0
+
+    def trace(self, end: int) -> None:
+        """Take a batch that shows a cleaner at work.
+
+        Args:
+            end: the offset after it.
+        """
+        self.traced_to = max(self.traced_to, end)
+
+    def reach(self, end: int) -> None:
+        """Note that the log goes on up to an offset, exclusive."""
+        self._end = max(self._end, end)
+
+    def count(self, hole: OffsetHole) -> None:
+        """Take a hole into account, once, for what it says of others."""
+        self.holes += not (self.by_files(hole) or hole.is_by_checkpoints)
+
+    def by_files(self, hole: OffsetHole) -> HoleVerdict | None:
+        """Return what rows 0 to 2 say of a hole, or of the part of one that lies in one log; None for nothing."""
+        around = self._around
+        if around.salvaged.has_any(hole.first, hole.last):
+            return _KNOWN
+        if hole.proof is not None:
+            return _AMONG if hole.proof is Proof.AMONG_SEVERAL else _LOST
+        if hole.last < around.first_base:
+            return _ABSENT if around.is_tiered() else _FOLDED
+        return None
+
+    @property
+    def _passed(self) -> int:
+        """Below this offset a cleaner has been. An entry above the end of the log is an older, or another, log's."""
+        entry = self._around.cleaned_to
+        return max(self.traced_to, entry if entry is not None and entry <= self._end else 0)
+
+    @cached_property
+    def _policy(self) -> CleanupPolicy:
+        return self._around.policy()
+
+    @property
+    def was_never_compacted(self) -> bool:
+        """Whether nothing has ever compacted the topic."""
+        made_so = self._around.topic in _MADE_WITH_DELETE and not self._policy.ever_compact
+        return made_so or self._policy.never_compact
+
+    @property
+    def _may_be_lost_alone(self) -> bool:
+        """Whether a hole that is the only trace of a cleaner is lost, or may be."""
+        return self._policy.of_topic in (None, _DELETE) and not self._policy.ever_compact
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether one more hole is lost, or may be, though nothing says that nothing has ever compacted the topic."""
+        return self._may_be_lost_alone and not self.has_trace()
+
+    def has_trace(self, holes: int = 0) -> bool:
+        """Tell whether anything shows that a cleaner was at work, so far.
+
+        Args:
+            holes: so many say nothing yet.
+        """
+        return self._around.cleaned_to is not None or self.traced_to > 0 or self.holes > holes
+
+    def early(self, hole: OffsetHole) -> HoleVerdict | None:
+        """Return what is to be said of a hole whatever comes behind it; None where that may decide."""
+        found = self.by_files(hole)
+        if found is not None or hole.is_by_checkpoints:
+            return found
+        is_made_by_cleaner = hole.last < self._passed or self._around.topic in _MADE_COMPACTED
+        return _ABSENT if is_made_by_cleaner else None
+
+    def verdict(self, hole: OffsetHole) -> HoleVerdict:
+        """Return what is to be said of a hole, once all of the partition was taken into account."""
+        found = self.early(hole)
+        if found is not None:
+            return found
+        if self.was_never_compacted:
+            return _LOST
+        if hole.is_by_checkpoints:
+            return _FOLDED if self.has_trace() else _LOST
+        if self.has_trace(holes=1) or not self._may_be_lost_alone:
+            return _FOLDED
+        return _ALONE if self._policy.of_topic is None else _LOST

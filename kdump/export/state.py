@@ -1,0 +1,308 @@
+"""The plan and the notes of an export on the disk: they say what is written, and removed, by the next run.
+
+They lie in `_kdump` of the directory of the export. All of it must be the user's own (`storage/own_files.py`), every
+value is held to a table, and names that are read lead nowhere but into that directory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from kdump.storage.directory import expanded
+from kdump.storage.json_rules import BadValueError, each_of, fields, items, maybe, members, number, parsed, text
+from kdump.storage.own_files import DIRECTORY, make_directories, open_own_directory, own_place, read_own
+from kdump.storage.paths import absolute, exists, is_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+STATE = "_kdump"  # readers leave names with such a beginning alone
+TEMPORARY = ".tmp"
+_PLAN, _NOTE = "plan.json", ".done"
+_MOST_PLAN = 256 * 1024 * 1024  # bytes: some hundred thousand parts
+_MOST_NOTE = 16 * 1024 * 1024
+_LONG = 2**63 - 1
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = r"topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+"
+_PART = r"-?[0-9]{1,20}-[0-9]{10,20}-[0-9a-f]{16}"
+_FILE = r"[0-9a-f]{16}"  # of a table of verdicts
+
+
+class NotThisExportError(ValueError):
+    """The directory has something else in it; the message is one line for the user."""
+
+
+# --- what may stand there -------------------------------------------------------------------------------------
+def _of_form(pattern: str) -> Any:  # noqa: ANN401 (a rule)
+    def rule(value: object, path: str) -> None:
+        text(value, path)
+        if re.fullmatch(pattern, str(value)) is None:
+            raise BadValueError(path, "is no name that kdump gives")
+
+    return rule
+
+
+def _anything(_value: object, _path: str) -> None:
+    """What the user asked for is compared as a whole."""
+
+
+def _place(value: object, path: str) -> None:
+    (text if isinstance(value, str) else maybe(number(0, 2**31 - 1)))(value, path)
+
+
+_NUMBER = number(-_LONG - 1, _LONG)
+_COUNT = number(0, _LONG)
+_PLAN_RULE = fields(
+    {
+        "asked": members(text, _anything),
+        "parts": items(
+            each_of(
+                _of_form(_PART),
+                _of_form(_FOLDER),
+                each_of(text, _COUNT, maybe(_NUMBER), maybe(_NUMBER), maybe(text), maybe(text), maybe(text), _place),
+                each_of(_COUNT, _NUMBER, _NUMBER, _NUMBER, _COUNT),
+            )
+        ),
+        "problems": items(each_of(maybe(text), text, text)),
+    }
+)
+_NOTE_RULE = fields(
+    {
+        "name": _of_form(f"{_PART}|{_FILE}"),
+        "rows": _COUNT,
+        "errors": _COUNT,
+        "path": text,
+        "problems": items(text),
+    }
+)
+
+
+# --- where they lie -------------------------------------------------------------------------------------------
+@contextmanager
+def _opened(directory: str, *, makes: bool = False) -> Iterator[tuple[int, int]]:
+    """Give the descriptors of the directory of an export and of its state.
+
+    Raises:
+        RefusedError: somebody else may have written there.
+        OSError: they are not there.
+    """
+    where = own_place(directory, sticky=False)
+    if makes:
+        make_directories(where)
+        with suppress(FileExistsError):
+            os.mkdir(os.path.join(where, STATE), 0o755)  # noqa: PTH102
+    outer = os.open(where, DIRECTORY | os.O_NOFOLLOW)
+    try:
+        inner = open_own_directory(os.path.join(directory, STATE), outer, STATE)
+        try:
+            yield outer, inner
+        finally:
+            os.close(inner)
+    finally:
+        os.close(outer)
+
+
+def _write(state: int, name: str, value: object) -> None:
+    """Write a file as a whole, in the place of what has its name."""
+    temporary = f"{name}.{os.urandom(4).hex()}{TEMPORARY}"
+    with os.fdopen(os.open(temporary, _NEW, 0o644, dir_fd=state), "w", encoding="ascii") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, name, src_dir_fd=state, dst_dir_fd=state)
+
+
+# --- the plan -------------------------------------------------------------------------------------------------
+def read_plan(directory: str) -> dict[str, Any] | None:
+    """Return the plan of an export, each value of which is one that kdump may have written; None where there is none.
+
+    Args:
+        directory: of the export.
+
+    Raises:
+        NotThisExportError: it is none, or something else lies in the directory.
+        RefusedError: somebody else may have written it.
+    """
+    try:
+        with _opened(directory) as (_, state):
+            data = read_own(state, _PLAN, os.path.join(directory, STATE, _PLAN), "a plan of kdump", _MOST_PLAN)
+        plan: Any = parsed(data)
+        _PLAN_RULE(plan, "")
+        names = [part[0] for part in plan["parts"]]
+        if len(set(names)) != len(names):
+            raise BadValueError("parts", "have one name twice")
+    except FileNotFoundError:
+        if os.path.isdir(directory) and any(name != STATE for name in os.listdir(directory)):
+            raise NotThisExportError(f"{directory}: is not empty, and not an export that can be resumed") from None
+        return None
+    except NotADirectoryError:
+        raise NotThisExportError(f"{directory}: is not a directory") from None
+    except BadValueError as error:
+        state_path = os.path.join(directory, STATE)
+        raise NotThisExportError(
+            f"{state_path}: the plan in it cannot be read ({error}); name another directory"
+        ) from None
+    return dict(plan)
+
+
+def write_plan(directory: str, plan: dict[str, Any]) -> None:
+    """Write the plan of an export.
+
+    Args:
+        directory: of the export; made where it is not there.
+        plan: in JSON's types.
+
+    Raises:
+        RefusedError: somebody else may write there.
+        OSError: it cannot be written.
+    """
+    with _opened(directory, makes=True) as (_, state):
+        _write(state, _PLAN, plan)
+
+
+def demand_asked_for(directory: str, logs: Iterable[str], paths: Sequence[str]) -> None:
+    """Refuse a plan that names logs which the user did not.
+
+    Args:
+        directory: of the export.
+        logs: paths that the plan names.
+        paths: what the user named.
+
+    Raises:
+        NotThisExportError: it names others.
+    """
+    roots = {absolute(one) for one, _ in expanded(paths)}
+    inside = tuple(f"{one.rstrip('/')}/" for one in roots)
+    for log in logs:
+        where = absolute(log)
+        is_asked = where in roots or (where.startswith(inside) and ".." not in where.split("/"))
+        if not is_asked and (is_remote(where) or exists(where, follow=False)):
+            why = f"the plan in it names a log that is none of those asked for ({log})"
+            raise NotThisExportError(f"{os.path.join(directory, STATE)}: {why}; name another directory")
+
+
+# --- the notes ------------------------------------------------------------------------------------------------
+def read_notes(directory: str) -> Iterator[dict[str, Any]]:
+    """Yield what the notes of an export say, one for each part that is written.
+
+    Args:
+        directory: of the export.
+
+    Raises:
+        NotThisExportError: a note cannot be read.
+        RefusedError: somebody else may have written it.
+    """
+    with _opened(directory) as (_, state):
+        for name in sorted(os.listdir(state)):
+            if not name.endswith(_NOTE):
+                continue
+            path = os.path.join(directory, STATE, name)
+            try:
+                note: Any = parsed(read_own(state, name, path, "a note of kdump", _MOST_NOTE))
+                _NOTE_RULE(note, "")
+                if f"{note['name']}{_NOTE}" != name:
+                    raise BadValueError("name", "is that of another note")
+            except BadValueError as error:
+                why = f"this note cannot be read ({error}); name another directory"
+                raise NotThisExportError(f"{path}: {why}") from None
+            yield note
+
+
+def write_note(directory: str, note: dict[str, Any]) -> None:
+    """Write a note.
+
+    Args:
+        directory: of the export.
+        note: in JSON's types; it has a name.
+
+    Raises:
+        RefusedError: somebody else may write there.
+        OSError: it cannot be written.
+    """
+    with _opened(directory) as (_, state):
+        _write(state, f"{note['name']}{_NOTE}", note)
+
+
+def remove_rows(directory: str, note: dict[str, Any], kind: str) -> None:
+    """Remove the file of rows that a note tells of, and then the note.
+
+    Args:
+        directory: of the export.
+        note: of a table of verdicts.
+        kind: what the name of the file ends in.
+
+    Raises:
+        NotThisExportError: it tells of no file that kdump has written there.
+        RefusedError: somebody else may write there, or a link leads away.
+    """
+    name = note["name"]
+    if re.fullmatch(f"{_FOLDER}/{re.escape(f'{name}.{kind}')}", note["path"]) is None:
+        path = os.path.join(directory, STATE, f"{name}{_NOTE}")
+        raise NotThisExportError(
+            f"{path}: this note cannot be read (path is no name that kdump gives); name another directory"
+        )
+    topic, partition, file = note["path"].split("/")
+    with _opened(directory) as (outer, state):
+        with suppress(FileNotFoundError):
+            first = open_own_directory(os.path.join(directory, topic), outer, topic)
+            try:
+                second = open_own_directory(os.path.join(directory, topic, partition), first, partition)
+                try:
+                    os.unlink(file, dir_fd=second)
+                finally:
+                    os.close(second)
+            finally:
+                os.close(first)
+        os.unlink(f"{name}{_NOTE}", dir_fd=state)
+
+
+# --- the end --------------------------------------------------------------------------------------------------
+def remove_temporaries(directory: str) -> None:
+    """Remove what a killed run has left of files of rows.
+
+    Args:
+        directory: of the export.
+
+    Raises:
+        RefusedError: somebody else may write there.
+    """
+    for folder, _, names in os.walk(own_place(directory, sticky=False)):
+        for name in names:
+            if name.startswith(".") and name.endswith(TEMPORARY):
+                os.unlink(os.path.join(folder, name))  # noqa: PTH108
+
+
+def remove_state(directory: str) -> None:
+    """Remove plan and notes: another export may have the directory.
+
+    Args:
+        directory: of the export.
+
+    Raises:
+        RefusedError: somebody else may write there.
+        OSError: something else lies there too.
+    """
+    with _opened(directory) as (outer, state):
+        for name in os.listdir(state):
+            if name == _PLAN or name.endswith((_NOTE, TEMPORARY)):
+                os.unlink(name, dir_fd=state)
+        os.rmdir(STATE, dir_fd=outer)
+
+
+def remove_attempt(directory: str, folder: str, name: str) -> None:
+    """Remove what an attempt at a part has left that did not come to its end.
+
+    Args:
+        directory: of the export.
+        folder, name: of the part.
+    """
+    where = own_place(directory, sticky=False)
+    for inside, begin in ((folder, f".{name}."), (STATE, f"{name}{_NOTE}.")):
+        place = os.path.join(where, inside)
+        for one in os.listdir(place) if os.path.isdir(place) else ():
+            if one.startswith(begin) and one.endswith(TEMPORARY):
+                os.unlink(os.path.join(place, one))  # noqa: PTH108

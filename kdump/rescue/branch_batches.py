@@ -1,0 +1,45 @@
+"""The batches of one copy as a branch: one behind the other, without what the copy has twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import layout
+from kdump.rescue.line import EXTENT, Side
+from kdump.rescue.log_facts import batches_of, first_offset
+from kdump.rescue.partings import BranchBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.format.read_limits import ReadLimits
+    from kdump.rescue.line import Line
+    from kdump.rescue.log_facts import ReadLog
+
+
+class CopyBatches:
+    """Goes through the batches of a copy, read again each time.
+
+    Args:
+        line: of the copy alone.
+        read: all logs, by their numbers.
+        limits: for reading.
+    """
+
+    def __init__(self, line: Line, read: Sequence[ReadLog], limits: ReadLimits) -> None:
+        self._line = line
+        self._read = read
+        self._limit = limits.max_batch_bytes
+
+    def __iter__(self) -> Iterator[BranchBatch]:
+        """Yield them."""
+        rows = self._line.extents
+        for at in range(0, len(rows), EXTENT):
+            number, position, end = rows[at : at + 3]
+            one = self._read[number]
+            for window in batches_of(one.source, position, end, self._limit):
+                for k in range(window.count):
+                    first, last = first_offset(window, k, one.facts.wrappers), window.cell(k, layout.LAST_OFFSET)
+                    epoch, crc = window.cell(k, layout.LEADER_EPOCH), window.cell(k, layout.CRC)
+                    side = Side(one.copy, number, window.cell(k, layout.POSITION), first, last, epoch, crc)
+                    yield BranchBatch(first, last, epoch, (crc, window.cell(k, layout.SIZE)), side)

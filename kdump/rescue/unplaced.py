@@ -1,0 +1,108 @@
+"""Intact batches that verify has something against: what becomes of those that no row of a loss tells of.
+
+Such a batch stays out. Where the line has a hole for its offsets, the row of that loss names it. Where the line has
+other batches there, or its copy has parted from the line before, it is told as one of another branch. Where the line
+has the same bytes, from another copy, nothing is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code
+from kdump.format.batch import layout
+from kdump.format.checksum import crc32, crc32c
+from kdump.rescue.line import EXTENT, FIRST, LAST, Divergent
+from kdump.rescue.log_facts import batches_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.format.source import Source
+    from kdump.rescue.line import Line
+    from kdump.rescue.log_facts import Place, ReadLog
+    from kdump.rescue.losses import Missing
+
+_NOT_INTACT = frozenset((Code.B01.name, Code.B02.name))
+
+
+def unplaced(
+    read: Sequence[ReadLog], line: Line, missing: Missing, start: int, end: int, max_batch_bytes: int
+) -> Iterator[Divergent]:
+    """Yield the batches with a true CRC that are neither in the line nor in a row of a loss.
+
+    Args:
+        read: the logs, by their numbers.
+        line: of them.
+        missing: says why offsets are not there.
+        start, end: the offsets that have rows, half-open.
+        max_batch_bytes: a batch over this is not held in memory.
+    """
+    out = [(one, place) for one in read for place in one.facts.places if _may_be_intact(place, max_batch_bytes)]
+    if not out:
+        return
+    told = {
+        (loss.file, loss.position)
+        for first, last in _holes(line, start, end)
+        for loss in missing.losses(first, last)
+        if loss.file is not None
+    }
+    known = [
+        (one, place, *header)
+        for one, place in out
+        if (one.log.path, place.position) not in told and (header := _header(one.source, place)) is not None
+    ]
+    there = _of_line(line, read, {crc for _, _, crc, _ in known}, max_batch_bytes) if known else {}
+    for one, place, crc, epoch in known:
+        first, last = place.offset, place.last_offset
+        offsets = there.get((crc, place.length), set())
+        if first in offsets or (offsets and not place.is_exact):
+            continue
+        if first is None or last is None:  # no offset that can be: it is told where it stands
+            first = last = max([end for _, end in one.facts.spans], default=one.log.base or 0)
+        yield Divergent(one.copy, first, last, epoch, place.records or 0)
+
+
+def _may_be_intact(place: Place, max_batch_bytes: int) -> bool:
+    return place.is_whole and place.length <= max_batch_bytes and _NOT_INTACT.isdisjoint(place.codes)
+
+
+def _header(source: Source, place: Place) -> tuple[int, int] | None:
+    """The CRC of a batch, and its leader epoch, -1 for none; None where the CRC is not right."""
+    data = source.read_at(place.position, place.length)
+    if len(data) <= layout.LEGACY_ATTRIBUTES_AT:
+        return None
+    if data[layout.MAGIC_AT] < layout.MAGIC_V2:
+        crc = int.from_bytes(data[layout.LEGACY_CRC_AT : layout.LEGACY_CRC_AT + 4], "big")
+        return (crc, -1) if crc32(data[layout.MAGIC_AT :]) == crc else None
+    crc = int.from_bytes(data[layout.CRC_AT : layout.CRC_AT + 4], "big")
+    epoch = int.from_bytes(data[layout.LEADER_EPOCH_AT : layout.LEADER_EPOCH_AT + 4], "big", signed=True)
+    return (crc, epoch) if crc32c(data[layout.ATTRIBUTES_AT :]) == crc else None
+
+
+def _holes(line: Line, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """First and last offset of each range that the line does not have."""
+    rows, at = line.extents, start
+    for row in range(0, len(rows), EXTENT):
+        if rows[row + FIRST] > at:
+            yield at, rows[row + FIRST] - 1
+        at = max(at, rows[row + LAST] + 1)
+    if at < end:
+        yield at, end - 1
+
+
+def _of_line(
+    line: Line, read: Sequence[ReadLog], crcs: set[int], max_batch_bytes: int
+) -> dict[tuple[int, int], set[int]]:
+    """The base offsets of the batches of the line that have one of some CRCs, by CRC and size."""
+    found: dict[tuple[int, int], set[int]] = {}
+    rows = line.extents
+    for row in range(0, len(rows), EXTENT):
+        number, position, end = rows[row : row + 3]
+        for window in batches_of(read[number].source, position, end, max_batch_bytes):
+            column = window.column(layout.CRC)
+            for k in () if crcs.isdisjoint(column) else range(window.count):
+                if column[k] in crcs:
+                    offsets = found.setdefault((column[k], window.cell(k, layout.SIZE)), set())
+                    offsets.add(window.cell(k, layout.BASE_OFFSET))
+    return found

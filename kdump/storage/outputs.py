@@ -1,0 +1,94 @@
+"""Where kdump may make a file: nowhere in what it reads, and nowhere a broker looks.
+
+A broker does not start over a directory in its log.dir that is no partition, and a source in which something is
+changed cannot be had again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import FileKind
+from kdump.storage.directory import expanded
+from kdump.storage.log_dir import is_log_dir
+from kdump.storage.names import log_bases, parse_name, parse_partition
+from kdump.storage.paths import is_remote
+from kdump.storage.refusal import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_BESIDE_LOGS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.EPOCHS, FileKind.PARTITION_METADATA)
+
+
+def refuse_inside_sources(target: str, inputs: Iterable[str], option: str) -> None:
+    """Refuse to make a file or a directory in what is read, in a partition directory, or in a log.dir.
+
+    What counts is where the path leads: links are followed, and a directory is known again under another name.
+
+    Args:
+        target: of the file or directory, as the user wrote it; it need not be there.
+        inputs: that are read: files, directories and patterns; URLs of object stores hold nothing of this machine.
+        option: that names the target, for the message.
+
+    Raises:
+        RefusedError: it lies in one of them, or is one of them.
+    """
+    if is_remote(target):
+        return
+    where = os.path.realpath(target)
+    named: dict[tuple[int, int], str] = {}
+    for one, _ in expanded([one for one in inputs if not is_remote(one)]):
+        if (identity := _identity(one)) is not None:
+            named.setdefault(identity, one)
+    at = where
+    while True:
+        identity = _identity(at)
+        source = None if identity is None else named.get(identity)
+        if is_log_dir(at):
+            why = f"{_in(at, where)} the log directory {at}, where a broker would trip over it"
+            raise _refused(target, why, option)
+        if is_partition_directory(at):
+            why = f"{_in(at, where)} the partition directory {at}, where a broker would trip over it"
+            raise _refused(target, why, option)
+        if source is not None and (at == where or os.path.isdir(at)):
+            raise _refused(target, f"{_in(at, where)} {source}, which is read", option)
+        if at == os.path.dirname(at):
+            return
+        at = os.path.dirname(at)
+
+
+def _in(directory: str, where: str) -> str:
+    return "is" if directory == where else "lies in"
+
+
+def _refused(target: str, why: str, option: str) -> RefusedError:
+    return RefusedError(f"{target}: {why}: nothing is written there; name a place elsewhere for {option}")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """By what a file or a directory is known again under another name; None where nothing is there."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def is_partition_directory(path: str) -> bool:
+    """Tell whether a directory is that of a partition: it has a log, and the name of one, or what lies beside logs.
+
+    A log by itself may lie in any directory.
+
+    Args:
+        path: its real path.
+    """
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return False
+    if not log_bases(names):
+        return False
+    is_named_so = parse_partition(os.path.basename(path)) is not None
+    return is_named_so or any(parse_name(name).kind in _BESIDE_LOGS for name in names)

@@ -1,0 +1,1 @@
+"""What sentences are made of: below all that says something."""
