@@ -95,9 +95,9 @@ class Code(Enum):
     L16 = ("compacted", Severity.NOTE, "compaction has been here up to offset {last_offset}: what is missing below it was superseded or deleted (cleaner-offset-checkpoint)", "none")
 
     L17 = ("hole-unexplained", Severity.NOTE, "{missing} not here{others}: nothing here tells whether compaction took {them}, or {they} lost",
-           "see whether another replica has {them}: kdump verify --replicas DIR OTHER; where the topic was never compacted, say so: --set cleanup.policy=delete")
+           "where the topic was never compacted, say so with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER")
     L19 = ("hole-alone", Severity.WARNING, "{missing} not here, and nothing else shows that compaction was at work in this log: {they} lost, unless the topic is, or was, compacted",
-           "see whether another replica has {them}: kdump verify --replicas DIR OTHER; name the metadata log among the paths, or say what the topic has: --set cleanup.policy=delete")
+           "name the metadata log among the paths, or say what the topic has with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER")
 
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {records} cannot be trusted",
            "restore from another replica; a consumer can skip to the next batch")
@@ -180,7 +180,7 @@ class Code(Enum):
     A06 = ("aborted-differs", Severity.ERROR, "aborted transaction of producer {producer}: {field} {found} must be {expected}", "rebuild the index")
 
     A07 = ("marker-missing", Severity.ERROR, "producer {producer} aborted a transaction by a marker at offset {last}, where no batch is: it is lost, and readers of committed data see this transaction as open, or committed, once this index is rebuilt",
-           "see what another replica has: kdump verify --replicas DIR OTHER; do not rebuild this index before, it is the only witness")
+           "do not rebuild this index, it is the only witness; see what another replica has: kdump verify --replicas DIR OTHER")
 
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker {does}", "none needed: a broker builds it again from an older one and the log; its next start takes longer")
     S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker {does}", "none: the broker removes it")

@@ -154,9 +154,10 @@ class HoleProofs:
     def _markers(self) -> array[int]:
         """The offsets of the end markers that the transaction index knows, ascending."""
         source = self._segment.file(FileKind.TXNINDEX)
-        if isinstance(source, OpenFailure):
+        if isinstance(source, OpenFailure) or source.size > _MOST_ENTRIES * TransactionIndex.entry_size:
             return array("q")
-        return array("q", sorted(entry.last_offset for entry in TransactionIndex(source, self._segment.base_offset)))
+        entries = TransactionIndex(source, self._segment.base_offset)
+        return array("q", sorted(one.last_offset for one in entries if one.last_offset > 0))
 
     @cached_property
     def _entries(self) -> tuple[array[int], array[int]]:

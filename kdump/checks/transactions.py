@@ -115,7 +115,11 @@ class _AbortedCheck:
 
     def entry(self, entry: AbortedTxn, version: int) -> None:
         """Take the next entry."""
-        if not version and any(first <= entry.last_offset <= last for first, last in self._lost):
+        if (
+            not version
+            and entry.last_offset > 0
+            and any(first <= entry.last_offset <= last for first, last in self._lost)
+        ):
             values = {"producer": entry.producer_id, "last": entry.last_offset}
             self._blame(Code.A07, entry, values=values)
             self._number += 1
