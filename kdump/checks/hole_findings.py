@@ -20,7 +20,7 @@ _OF_HOLES = (Code.O04, Code.O07)
 _HOLES = ((Code.O04.name,), (Code.O07.name,), (Code.T04.name,))
 _MOST_HELD = 20_000  # findings of a partition that wait for what comes behind them; those over it are told as notes
 _COMPARE = (
-    "see what another replica has: kdump verify --replicas DIR OTHER; an index that knows these offsets is a witness"
+    "an index that knows these offsets is a witness; see what another replica has: kdump verify --replicas DIR OTHER"
 )
 _WHY = {
     Proof.SHOWN: "and lost: the offset index knows batches there",
