@@ -151,22 +151,6 @@ class TransactionFates:
         self._running: dict[int, list[_Piece]] = {}
         self._raises: set[int] = set()  # producers whose epoch rises with every transaction
 
-    def fork(self, tell: Callable[[Told], None]) -> TransactionFates:
-        """Return another one that knows the same and goes its own way from here.
-
-        Args:
-            tell: takes what became of transactions by it.
-        """
-        other = TransactionFates(tell, 0)
-        other._reader = self._reader
-        other._ranges, other._entries, other._lasts = list(self._ranges), list(self._entries), list(self._lasts)
-        other._of = {producer: list(some) for producer, some in self._of.items()}
-        other._missing, other._holes, other._unknown = list(self._missing), list(self._holes), list(self._unknown)
-        other._begin = self._begin
-        other._running = {producer: list(pieces) for producer, pieces in self._running.items()}
-        other._raises = set(self._raises)
-        return other
-
     def learn(self, aborts: Iterable[Aborts]) -> None:
         """Take what transaction indexes say, in place of what they said before. A hole is judged when it comes."""
         known = list(aborts)
