@@ -7,7 +7,6 @@ explains is a hole: there a batch was never written, was compacted away, or was 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.hole_proofs import HoleInLog, ShownHole
@@ -414,7 +413,9 @@ class PartitionLosses:
         self._partition = partition
         self._next = self._end = start
         self._judge = judge
-        self._held: list[tuple[OffsetHole, Loss]] = []
+        self._runs: list[list[tuple[OffsetHole, Loss]]] = []  # that wait; a hole that goes on in the next log is one
+        self._asked = self._asked_below = 0  # so many runs were asked about, when a cleaner had passed so far
+        self._waiting: set[int] = set()  # their last offsets
         self._hole_end: int | None = None
         self.offsets_lost = 0
         self.verdicts: dict[int, tuple[OffsetHole, HoleVerdict]] = {}
@@ -423,13 +424,12 @@ class PartitionLosses:
 
     def is_waiting(self, last: int) -> bool:
         """Tell whether a hole, by its last offset, waits for what comes behind it."""
-        at = bisect_left(self._held, last, key=lambda one: one[0].last)
-        return at < len(self._held) and self._held[at][0].last == last
+        return last in self._waiting
 
     @property
     def has_waiting(self) -> bool:
         """Whether any hole waits for what comes behind it."""
-        return bool(self._held)
+        return bool(self._waiting)
 
     def among(self, last: int) -> str | None:
         """Name the holes of a log in one of which bytes are missing, where one is the first of them; else None.
@@ -483,37 +483,46 @@ class PartitionLosses:
                 self._judge.count(hole)
             self._hole_end = hole.last + 1
             verdict = self._judge.by_files(hole)
-            if verdict is None and len(self._held) >= _MOST_HELD:
+            if verdict is None and len(self._waiting) >= _MOST_HELD:
                 verdict = self._judge.verdict(hole)
             if verdict is None:
-                self._held.append((hole, loss))
+                self._hold(hole, loss)
             else:
                 yield from self._judged(hole, loss, verdict)
 
+    def _hold(self, hole: OffsetHole, loss: Loss) -> None:
+        self._waiting.add(hole.last)
+        if self._runs and self._runs[-1][-1][0].last + 1 == hole.first:
+            self._runs[-1].append((hole, loss))
+        else:
+            self._runs.append([(hole, loss)])
+
     def settled(self) -> Iterator[Loss]:
         """Yield the losses of holes that have waited and are judged now."""
-        yield from self._settled(self._judge.early, is_end=False)
+        passed = self._judge.passed
+        asked = self._asked if passed == self._asked_below else 0  # no more can be said of what was asked about
+        yield from self._settled(self._judge.early, asked, is_end=False)
+        self._asked, self._asked_below = max(len(self._runs) - 1, 0), passed  # the last one may go on
 
     def rest(self) -> Iterator[Loss]:
         """Yield the losses of all holes that have waited, once all of the partition was taken."""
-        yield from self._settled(self._judge.verdict, is_end=True)
+        yield from self._settled(self._judge.verdict, 0, is_end=True)
 
-    def _settled(self, judge: Callable[[OffsetHole], HoleVerdict | None], *, is_end: bool) -> Iterator[Loss]:
-        held, self._held = self._held, []
-        at = 0
-        while at < len(held):
-            stop = at + 1
-            while stop < len(held) and held[stop][0].first == held[stop - 1][0].last + 1:
-                stop += 1
-            last = held[stop - 1][0]
-            may_go_on = not is_end and stop == len(held) and last.because[:1] != (Code.O04.name,)
-            verdict = None if may_go_on else judge(last._replace(first=held[at][0].first))
-            for hole, loss in held[at:stop]:
-                if verdict is None:
-                    self._held.append((hole, loss))
-                else:
-                    yield from self._judged(hole, loss, verdict)
-            at = stop
+    def _settled(
+        self, judge: Callable[[OffsetHole], HoleVerdict | None], begin: int, *, is_end: bool
+    ) -> Iterator[Loss]:
+        runs = self._runs[begin:]
+        del self._runs[begin:]
+        for number, run in enumerate(runs, 1):
+            last = run[-1][0]
+            may_go_on = not is_end and number == len(runs) and last.because[:1] != (Code.O04.name,)
+            verdict = None if may_go_on else judge(last._replace(first=run[0][0].first))
+            if verdict is None:
+                self._runs.append(run)
+                continue
+            for hole, loss in run:
+                self._waiting.discard(hole.last)
+                yield from self._judged(hole, loss, verdict)
 
     def _judged(self, hole: OffsetHole, loss: Loss, verdict: HoleVerdict) -> Iterator[Loss]:
         """The loss of a hole; none where compaction has made it."""

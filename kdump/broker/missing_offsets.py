@@ -169,7 +169,7 @@ class MissingOffsets:
         return None
 
     @property
-    def _passed(self) -> int:
+    def passed(self) -> int:
         """Below this offset a cleaner has been. An entry above the end of the log is an older, or another, log's."""
         entry = self._around.cleaned_to
         return max(self.traced_to, entry if entry is not None and entry <= self._end else 0)
@@ -207,7 +207,7 @@ class MissingOffsets:
         found = self.by_files(hole)
         if found is not None or hole.is_by_checkpoints:
             return found
-        is_made_by_cleaner = hole.last < self._passed or self._around.topic in _MADE_COMPACTED
+        is_made_by_cleaner = hole.last < self.passed or self._around.topic in _MADE_COMPACTED
         return _ABSENT if is_made_by_cleaner else None
 
     def verdict(self, hole: OffsetHole) -> HoleVerdict:

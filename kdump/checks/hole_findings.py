@@ -42,7 +42,7 @@ class HoleFindings:
     def __init__(self, losses: PartitionLosses) -> None:
         self._losses = losses
         self._held: list[Finding] = []  # of the part of a log in hand
-        self._waiting: list[Finding] = []  # what comes behind them decides
+        self._waiting: dict[int, list[Finding]] = {}  # by last offset; what comes behind them decides
 
     def take(self, item: Item) -> Iterator[Item]:
         """Yield an item, unless it is about a hole of which it is not known yet what to say."""
@@ -60,9 +60,9 @@ class HoleFindings:
         """
         lost = [*lost, *self._losses.settled()]
         held, self._held = self._held, []
-        lasts = {one.last_offset for one in (*held, *filter(_is_of_hole, told), *self._waiting)}
-        waiting, self._waiting = self._waiting, []
-        for finding in (*waiting, *held):
+        decided = [one for last in self._losses.verdicts for one in self._waiting.pop(last, ())]
+        lasts = {one.last_offset for one in (*decided, *held, *filter(_is_of_hole, told))}
+        for finding in (*decided, *held):
             yield from self._settled(finding)
         yield from self._with_findings(lost, lasts)
         for item in told:
@@ -77,7 +77,7 @@ class HoleFindings:
         if last in self._losses.verdicts:
             yield self._judged(finding, *self._losses.verdicts[last])
         elif self._losses.is_waiting(last) and len(self._waiting) < _MOST_HELD:
-            self._waiting.append(finding)
+            self._waiting.setdefault(last, []).append(finding)
         else:  # damaged bytes are there, or another segment has the offsets
             yield finding
 

@@ -90,6 +90,10 @@ class PartitionCheck:
         moved = {one.name for one in self._misplaced.values()}
         return sorted([*(base for base in self.directory.log_bases if base not in moved), *self._misplaced])
 
+    @cached_property
+    def _is_under_work(self) -> bool:
+        return is_under_work(self.directory.listing.names)
+
     @property
     def _is_raft_log(self) -> bool:
         return self.name is not None and self.name.is_raft_log
@@ -131,7 +135,7 @@ class PartitionCheck:
             known_ends=self._known_ends() if base == self._bases[-1] else (),
             misplaced=misplaced,
             around=self.directory.epochs_around(base),
-            is_under_work=is_under_work(self.directory.listing.names),
+            is_under_work=self._is_under_work,
         )
 
     def _known_ends(self) -> tuple[tuple[int, str], ...]:
