@@ -5,12 +5,30 @@ The sample is small; `python -m tests.support.holes` makes as many directories a
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.support.hole_truth import Known, truth_of
 from tests.support.holes import case_of, many
-from tests.support.partitions import Files, aborted, checkpoint, name, offset_index, segment, snapshot
+from tests.support.partitions import (
+    Files,
+    aborted,
+    below,
+    checkpoint,
+    meta,
+    name,
+    offset_index,
+    segment,
+    snapshot,
+    write,
+)
+from tests.support.runs import run_kdump
 from tests.support.segments import Record, batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SAMPLE = [range(at, at + 10) for at in range(0, 120, 10)]
 
@@ -120,3 +138,29 @@ def test_an_index_that_knows_of_later_offsets_shows_a_loss() -> None:
 def test_a_snapshot_above_the_end_is_unexplained_where_a_cleaner_was() -> None:
     files = segment(0, [SHORT]) | {name(9, "snapshot"): snapshot(), "leader-epoch-checkpoint": checkpoint((0, 0))}
     assert truth_of(files, T).above == [(5, 8, frozenset({"unexplained"}))]
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "users"])
+@pytest.mark.parametrize("entries", [(), (2,)], ids=["a follower", "its cleaner has passed"])
+def test_a_compacted_log_without_its_first_offset_has_lost_nothing(
+    topic: str, entries: tuple[int, ...], tmp_path: Path
+) -> None:
+    """The first record was superseded, and the second stands in the first segment: the log begins with a hole."""
+    logs = segment(0, [batch(1, [Record(key=b"a", value=b"1")])]) | segment(
+        2, [batch(2, [Record(key=b"b", value=b"2")])]
+    )
+    data = below(
+        f"data/{topic}-3", logs | {"leader-epoch-checkpoint": checkpoint((0, 0)), name(3, "snapshot"): snapshot()}
+    )
+    cleaned = checkpoint(*((topic, 3, entry) for entry in entries))
+    write(tmp_path, data | {"data/meta.properties": meta(1), "data/cleaner-offset-checkpoint": cleaned})
+    args = ["--set", "cleanup.policy=compact"] if topic == "users" else []
+    run = run_kdump(["verify", "data", "--format", "json", *args], tmp_path)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [row for row in rows if row["type"] == "loss" and row["certainty"] != "unexplained"] == []
+    assert [row for row in rows if row["type"] == "step"] == []
+    assert [row for row in rows if row.get("severity") in ("error", "warning")] == []
+    rescue = run_kdump(["salvage", "data", "--to", "out", *args], tmp_path)
+    assert rescue.exit == 0
+    assert b"nothing is lost" in rescue.stdout
+    assert b"stop every broker" not in rescue.stdout

@@ -176,12 +176,12 @@ def truth_of(files: Mapping[str, bytes], known: Known) -> Truth:
     """
     segments = segments_of(files)
     batches = [one for segment in segments for one in segment.batches]
-    if not batches:
+    if not segments:
         return Truth()
     is_trusted = not any(one.endswith((".swap", ".cleaned")) for one in files)
     base = segments[0].base
     start = base if known.start is None else known.start
-    end = max(batches[-1].last + 1, segments[-1].base)
+    end = _end_of(segments)
     ranges = _ranges(batches, max(start, base), end)
     below = [(start, base - 1)] if start < base else []
     shown = {one: _shown(one, ranges, segments) if is_trusted else {_GO_ON} for one in ranges}
@@ -202,6 +202,11 @@ def truth_of(files: Mapping[str, bytes], known: Known) -> Truth:
     most = sum("6" in one for one in sets) + is_open + any("2" in one for one in sets)
     truth.warnings = frozenset(range(sum(one == {"6"} for one in sets), most + 1))
     return truth
+
+
+def _end_of(segments: Sequence[SegmentSeen]) -> int:
+    """The log end offset: after the last batch, or the base offset of a last segment without one."""
+    return max([segments[-1].base, *(one.last + 1 for segment in segments for one in segment.batches)])
 
 
 def _ranges(batches: Sequence[Seen], start: int, end: int) -> list[tuple[int, int]]:
@@ -369,19 +374,18 @@ def _shifted_freely(hole: tuple[int, int], holes: Sequence[tuple[int, int]], one
 def _above(truth: Truth, segments: Sequence[SegmentSeen], files: Mapping[str, bytes], known: Known) -> None:
     """Ranges above the last batch that something knows of."""
     batches = [one for segment in segments for one in segment.batches]
-    end = max(batches[-1].last + 1, segments[-1].base)
+    end = _end_of(segments)
     entries = [(entry[0], segment.has_slots) for segment in segments for entry in segment.entries if entry[0] >= end]
     if entries:
         shown = max(offset for offset, _ in entries)
         is_plain = not any(slots for _, slots in entries)
         truth.above.append((end, shown, frozenset({"lost"} if is_plain else ())))
         end = shown + 1
-    log_end = max(batches[-1].last + 1, segments[-1].base)
     truth.markers_above = [at for one in segments for at in one.markers if at >= end]
     ends = [*known.ends, *(int(one[:20]) for one in files if one.endswith(".snapshot"))]
     times = _times_above(files, end)
     if max(ends, default=0) > end or times or truth.markers_above:
-        is_traced = known.entry is not None and known.entry <= log_end
+        is_traced = known.entry is not None and known.entry <= _end_of(segments)
         is_traced |= any(one.is_short for one in batches) or any(one.rows & {"3", "4", "6", "7"} for one in truth.holes)
         is_free = bool(entries or truth.markers_above) or not is_traced or known.policy in ("never", "delete")
         last = max([*(one - 1 for one in ends), *times, *truth.markers_above])
