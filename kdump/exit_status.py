@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum, unique
 
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
-from kdump.item import Complaint, Died, SanityFailed
+from kdump.item import Complaint, Died, RecordsUnread, SanityFailed
 from kdump.storage.file_source import OpenFailure
 
 
@@ -79,6 +79,8 @@ class RunStatus:
 
     def see(self, item: object) -> None:
         """Take one item into account."""
+        if isinstance(item, RecordsUnread):
+            item = item.finding
         if isinstance(item, Finding):
             self._errors |= item.severity is Severity.ERROR and item.code is not Code.F06  # that is 5, as other files
             self._warnings |= item.severity is Severity.WARNING
@@ -107,6 +109,11 @@ class RunStatus:
         self._incomplete |= other._incomplete
         self._missing |= other._missing
         self._nothing |= other._nothing
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether errors were found so far."""
+        return self._errors
 
     def damaged(self) -> None:
         """Errors were found, and counted only."""

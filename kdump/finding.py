@@ -217,6 +217,8 @@ class Code(Enum):
         return tuple(command for command, codes in REPAIRS.items() if self.name in codes)
 
 
+OVERLAP = "twice"
+"""Among the values of a finding about a batch that overlaps the one before it: the last offset that both have."""
 MISPLACED = (Code.O01, Code.O02, Code.O03)
 """Findings about a base offset that is wrong: it is outside of the CRC."""
 REPAIRS: Mapping[str, frozenset[str]] = MappingProxyType({
@@ -291,7 +293,7 @@ class Finding(Value):
     def is_log_damage(self) -> bool:
         """Whether it is an error in the bytes of a log, so that a cut before its position takes it away."""
         is_error = self.severity is Severity.ERROR and self.position is not None
-        return is_error and self.code.name in REPAIRS["truncate"]
+        return is_error and self.code.name in REPAIRS["truncate"] and not self.is_overlap
 
     @property
     def is_not_read(self) -> bool:
@@ -302,7 +304,12 @@ class Finding(Value):
     @property
     def is_misplaced(self) -> bool:
         """Whether the base offset of a batch is wrong: it is outside of the CRC."""
-        return self.code in MISPLACED
+        return self.code in MISPLACED and not self.is_overlap
+
+    @property
+    def is_overlap(self) -> bool:
+        """Whether a batch begins below the last offset before it, and lies where a broker wrote it all the same."""
+        return self.code is Code.O03 and OVERLAP in self.values
 
     @property
     def is_unplaced(self) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.clusters import policies_beside
 from kdump.broker.hole_proofs import HoleInLog, HoleProofs, is_under_work
 from kdump.broker.losses import LossFold, PartitionLosses, below, last_offset, with_proof
-from kdump.broker.missing_offsets import MissingOffsets, OffsetHole, Surroundings
+from kdump.broker.missing_offsets import MissingOffsets, OffsetHole, Proof, Surroundings
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _OF_HOLES = ((Code.O04.name,), (Code.O07.name,))
+_WHY = {
+    Proof.SHOWN: "and lost: the offset index knows batches there",
+    Proof.MARKER: "and lost: the transaction index knows the end of a transaction there",
+    None: "and lost: no compaction has made this hole, by the cleanup.policy of the topic",
+}
+COMPARE = (
+    "an index that knows these offsets is a witness; see what another replica has: kdump verify --replicas DIR OTHER"
+)
+"""What to do about offsets that are missing, before anything is built again."""
 _MOST_HELD = 1 << 17  # ranges of one log
 _REMOTE_CACHE = "remote-log-index-cache"  # a broker makes it in a log.dir with tiered logs. Source: RemoteIndexCache
 
@@ -152,7 +161,9 @@ class LostHoles:
         found += losses.rest()
         gone = lost_of(partition).logs
         return [
-            of_hole(one) if one.certainty is Certainty.LOST else of_unexplained(Code.L19, one, 1)
+            as_lost(of_hole(one), losses.verdicts[one.last_offset][0])
+            if one.certainty is Certainty.LOST
+            else of_unexplained(Code.L19, one, 1)
             for one in found
             if (one.certainty is Certainty.LOST and one.because[:1] in _OF_HOLES) or Code.L19.name in one.because
             if not any(one.offset <= base <= one.last_offset for base in gone)
@@ -234,6 +245,18 @@ def of_hole(loss: Loss) -> Finding:
         knows = "its time index knows them" if loss.because[0] == Code.T04.name else None
         values["why"] = knows or f"the next segment begins at {loss.last_offset + 1}"
     return _of(code, loss).replace(severity_override=Severity.ERROR, values=values)
+
+
+def as_lost(finding: Finding, hole: OffsetHole) -> Finding:
+    """Return a finding about a hole as an error that says why its offsets are lost.
+
+    Args:
+        finding: O04 or O07.
+        hole: as it was judged.
+    """
+    why = _WHY.get(hole.proof, _WHY[None])
+    values = {**finding.values, "also": why, "remedy": COMPARE}
+    return finding.replace(severity_override=Severity.ERROR, values=values)
 
 
 def of_unexplained(code: Code, first: Loss, count: int) -> Finding:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.missing_offsets import Proof
-from kdump.broker.missing_walk import of_hole, of_unexplained
+from kdump.broker.missing_walk import COMPARE, as_lost, of_hole, of_unexplained
 from kdump.finding import Code, Finding, Severity
 
 if TYPE_CHECKING:
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
 _OF_HOLES = (Code.O04, Code.O07)
 _HOLES = ((Code.O04.name,), (Code.O07.name,), (Code.T04.name,))
 _MOST_HELD = 20_000  # findings of a partition that wait for what comes behind them; those over it are told as notes
-_COMPARE = (
-    "an index that knows these offsets is a witness; see what another replica has: kdump verify --replicas DIR OTHER"
-)
-_WHY = {
-    Proof.SHOWN: "and lost: the offset index knows batches there",
-    Proof.MARKER: "and lost: the transaction index knows the end of a transaction there",
-    None: "and lost: no compaction has made this hole, by the cleanup.policy of the topic",
-}
 _KNOWN = "as the salvage that made this partition has told"
 
 
@@ -104,16 +95,12 @@ class HoleFindings:
         """A finding about a hole with what is to be said of that."""
         if verdict.is_known:
             return finding.replace(values={**finding.values, "also": _KNOWN})
-        also = None
         if verdict.is_lost:
-            also = _WHY[hole.proof]
-        elif verdict.because is Code.X04:
-            also = self._losses.among(hole.last)
+            return as_lost(finding, hole)
+        also = self._losses.among(hole.last) if verdict.because is Code.X04 else None
         if also is not None:
-            values = {**finding.values, "also": also, "remedy": _COMPARE}
-            if not verdict.is_lost:
-                finding, values["among"] = finding.replace(code=Code.O04), also
-            return finding.replace(severity_override=Severity.ERROR, values=values)
+            values = {**finding.values, "also": also, "remedy": COMPARE, "among": also}
+            return finding.replace(code=Code.O04, severity_override=Severity.ERROR, values=values)
         if verdict.because is None or finding.because is not None:
             return finding
         return finding.replace(because=verdict.because)

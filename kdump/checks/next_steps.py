@@ -504,8 +504,8 @@ class PersonSteps:
         return bool(self._found)
 
     def see(self, finding: Finding) -> None:
-        """Take one finding; notes, warnings and effects of a cause leave nothing to do."""
-        if finding.severity is Severity.ERROR and finding.because is None:
+        """Take one finding; notes, warnings, effects of a cause and what has no remedy leave nothing to do."""
+        if finding.severity is Severity.ERROR and finding.because is None and not finding.remedy.startswith("none"):
             _, files = self._found.setdefault(finding.code, (finding, []))
             if finding.file not in files and len(files) <= _NAMED:
                 files.append(finding.file)

@@ -25,7 +25,8 @@ from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
 from kdump.render.times import iso
-from kdump.state.empty_answer import ROWS, EmptyAnswer, Question
+from kdump.state.empty_answer import EmptyAnswer, Question
+from kdump.state_rows import OpenRow
 from kdump.storage.names import METADATA_TOPIC
 from kdump.words.command import ShellCommand, with_paths
 
@@ -147,8 +148,8 @@ def run(
             if bar is not None:
                 bar.hide()
             outcome.see(item)
-            if question.is_alarm and isinstance(item, ROWS):
-                outcome.damaged()
+            if question.is_alarm and isinstance(item, OpenRow):
+                (outcome.damaged if item.hanging else outcome.unreadable)()
             empty.see(item)
             sink(item)
         if bar is not None:
@@ -167,7 +168,7 @@ def run(
 
 def _conclude(outcome: RunStatus, empty: EmptyAnswer, question: Question) -> bool:
     """Take the answer into account; return whether the partition that must have it is not among the inputs."""
-    found = empty.is_answered(question)
+    found = empty.is_answered(question) and not (question.may_be_empty and empty.is_empty and outcome.has_errors)
     is_away = not found and not empty.has_place(question)
     if question.topic != METADATA_TOPIC:
         outcome.answered(found=found, has_place=not is_away)

@@ -119,14 +119,18 @@ class Cursor:
         self.ended = False
         self._load()
 
-    def _all(self) -> Iterator[Window]:
+    def _all(self) -> Iterator[tuple[Window, int | None]]:
+        """The windows of all stretches; with the first of one where its offsets begin."""
         rows = self.log.facts.stretches
         order = sorted(range(0, len(rows), STRETCH), key=lambda at: rows[at + 2])
         for at in order:
-            yield from batches_of(self.log.source, rows[at], rows[at + 1], self._limits.max_batch_bytes)
+            first: int | None = rows[at + 2]
+            for window in batches_of(self.log.source, rows[at], rows[at + 1], self._limits.max_batch_bytes):
+                yield window, first
+                first = None
 
     def _load(self) -> None:
-        window = next(self._windows, None)
+        window, first = next(self._windows, (None, None))
         if window is None:
             self.ended = True
             return
@@ -137,6 +141,8 @@ class Cursor:
             or window.cell(window.count - 1, layout.MAGIC) < layout.MAGIC_V2
         ):
             self.firsts = array("q", [first_offset(window, k, self.log.facts.wrappers) for k in range(window.count)])
+        if first is not None:
+            self.firsts[0] = first  # another one than its own where it overlaps the batch before it
         self.lasts = window.column(layout.LAST_OFFSET)
         self.crcs = window.column(layout.CRC)
         self.epochs = window.column(layout.LEADER_EPOCH)

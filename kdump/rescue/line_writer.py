@@ -484,7 +484,7 @@ def _goes_on(before: Loss, loss: Loss) -> bool:
 
 
 def _has_gaps(part: Window) -> bool:
-    """Whether offsets are missing between batches, the first one not looked at."""
-    if not part.suspicions & layout.GAP:
+    """Whether offsets are missing between batches, or there twice, the first one not looked at."""
+    if not part.suspicions & (layout.GAP | layout.NOT_ABOVE):
         return False
-    return any(bits & layout.GAP for bits in part.column(layout.SUSPICION)[1:])
+    return any(bits & (layout.GAP | layout.NOT_ABOVE) for bits in part.column(layout.SUSPICION)[1:])

@@ -720,10 +720,15 @@ class Stretches:
         self.batches += part.count
         self._times = times_of(part, *self._times)
         rows = self.rows
-        if rows and rows[-STRETCH + _END] == position and rows[-STRETCH + _LAST] < first:
+        is_next = bool(rows) and rows[-STRETCH + _END] == position
+        if is_next and rows[-STRETCH + _LAST] < first:
             rows[-STRETCH + _END], rows[-STRETCH + _LAST] = end, last
         else:
-            rows.extend((position, end, first, last))
+            # of a batch that overlaps the one before it, the offsets count that only it has
+            before = rows[-STRETCH + _LAST] if is_next else first - 1
+            rows.extend(
+                (position, end, before + 1 if first <= before < part.cell(0, layout.LAST_OFFSET) else first, last)
+            )
         if part.suspicions & layout.HAS_PRODUCER and not self.has_transactions:
             self.has_transactions = any(flags & _FLAGS for flags in set(part.column(layout.ATTRIBUTES)))
         lowest, highest = _scan.extremes(part.rows, part.count, layout.LEADER_EPOCH)
@@ -750,6 +755,8 @@ class Stretches:
         if before is not None and before.epoch == epoch:
             self.epochs[-1] = before._replace(last=max(last, before.last), batches=before.batches + batches)
         else:
+            if before is not None and before.first < first <= before.last:  # it overlaps: there the epoch before ends
+                self.epochs[-1] = before._replace(last=first - 1)
             self.epochs.append(EpochRun(epoch, first, last, batches))
 
     def last_before(self, position: int) -> int | None:

@@ -109,6 +109,11 @@ class EmptyAnswer:
         self._chosen |= isinstance(item, CopyChosen)
         self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing of what was asked for."""
+        return not self._is_found
+
     def is_answered(self, question: Question) -> bool:
         """Tell whether there is what was asked for, of each group that was."""
         if question.by_group:

@@ -109,7 +109,7 @@ class PartitionLog:
         bases: base offsets of its segments.
         kind: of its files.
 
-    Reports: F08, O07; what CheckedWalk and RecordChecks report, without notes.
+    Reports: F08, L19, O04, O07; what CheckedWalk and RecordChecks report, without notes.
     """
 
     kind = FileKind.LOG
@@ -367,7 +367,7 @@ class PartitionLog:
                 self._fail(number, walk.border.position, OpenFailure(path, "read", why))
             self._drain(number, found)
             if end is None:
-                self._lose_behind(number, walk.checks.offsets.last, trusted_to, source.size)
+                self._lose_behind(number, _last_of(walk, start if begin else None), trusted_to, source.size)
             self._read = before + (source.size if end is None else end) - begin
 
     def _runs(self, number: int, window: Window) -> Iterator[Window]:
@@ -460,6 +460,7 @@ class PartitionLog:
             for one in lost_holes(self.directory, self._limits).of(first, until):
                 begin, end = one.offset or 0, one.last_offset or 0
                 self._tell_lost(f"{span(begin, end, 'offset')} {'is' if begin == end else 'are'} lost, not compacted")
+                self._tell(one)
                 found = True
         return found
 
@@ -496,6 +497,12 @@ class PartitionLog:
         self._lose(number, position, self._last_time)
         if not self._is_surveyed:
             self._report(why)
+
+
+def _last_of(walk: CheckedWalk, start: Cut | None) -> int | None:
+    """The last offset that a walk has met; where it began behind the last batch, that one's, None for none."""
+    last = walk.checks.offsets.last
+    return start.offset - 1 if last is None and start is not None else last
 
 
 class SnapshotLog(PartitionLog):

@@ -48,7 +48,7 @@ class TransactionOptions(Value):
 
     Args:
         at: ms; None for the end.
-        hanging: only transactions that hang.
+        hanging: only transactions that hang, or of which nobody can tell.
         limits: what is read at most.
         jobs: processes; 0 for every core.
         progress: yield how far it is.
@@ -87,7 +87,7 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
     if not numbers and is_clean:
         named = {real(one.path) for some in copies.partitions.values() for one in some}
         for path in paths:
-            if real(path) not in named:  # who names a partition asks for what is open in it
+            if options.hanging or real(path) not in named:  # who names a partition asks for what is open in it
                 yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
     keys = [key for key in copies.partitions if key[0] != TRANSACTIONS_TOPIC]
     before = sum(_size(copies, options, (TRANSACTIONS_TOPIC, number)) for number in numbers)
@@ -200,7 +200,7 @@ def _judged(
             values: dict[str, int | str | None] = {"producer": row.producer_id, "why": row.why}
             place = row.position, row.length
             yield Finding(Code.P05, row.file, *place, offset=row.first_offset, values=values)
-        if row.hanging or not options.hanging:
+        if row.hanging is not False or not options.hanging:
             yield row
     yield from log.checked()
 
@@ -284,6 +284,9 @@ class Coordinators:
                 hanging = True
             else:
                 hanging, why = False, [f"{its} is in {row.state} with this partition: a marker will come"]
+            if hanging and not row.exact:
+                left = f"{its} is in {row.state} since {since} by what is left of its log"
+                hanging, why = None, [f"{left}: nobody can tell whether a marker will come"]
         return hanging, [*why, *self._clocks(one, row)]
 
     def _nobody(self, producer: int) -> tuple[bool | None, list[str]]:

@@ -382,10 +382,10 @@ def test_a_batch_without_an_offset_that_can_be_stays_out_and_is_doubtful(case: s
     assert doubtful(tmp_path) == expected
 
 
-def test_a_wrapper_that_begins_inside_the_message_before_is_another_branch(tmp_path: Path) -> None:
+def test_a_wrapper_that_begins_inside_the_message_before_stays_where_it_is(tmp_path: Path) -> None:
     parts = [message(0, 5), wrapper(0, 5, [b"a", b"b", b"c"])]
     items = run(tmp_path, [log_of(tmp_path, 5, *parts)])
-    assert values(items, tmp_path) == {5: parts[0]}
+    assert values(items, tmp_path) == {5: parts[0], 7: parts[1]}
 
 
 # --- transactions -------------------------------------------------------------------------------------------

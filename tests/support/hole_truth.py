@@ -189,7 +189,14 @@ def truth_of(files: Mapping[str, bytes], known: Known) -> Truth:
     shown.update({one: {"0"} for one in ranges if one in known.told})
     rows = {one: _rows(one, shown, batches, end, known) for one in ranges}
     truth.holes = [Hole(*one, frozenset({"remote", "2"} if known.is_tiered else {"2"})) for one in below]
-    truth.holes += [Hole(*one, frozenset(rows[one])) for one in ranges]
+    known_offsets = [entry[0] for segment in segments for entry in segment.entries]
+    for one in ranges:
+        parts = _parts(one, segments) if "1" in rows[one] else [one]  # one index knows of its own segment only
+        for part in parts:
+            own = rows[one]
+            if part != one and not any(part[0] <= offset <= part[1] for offset in known_offsets):
+                own = own | _later_rows(part, {**shown, part: {_GO_ON}}, batches, end, known)
+            truth.holes.append(Hole(*part, frozenset(own)))
     if below and ranges and ranges[0][0] == base:  # one hole or two?
         truth.holes[1] = truth.holes[1]._replace(rows=truth.holes[1].rows | truth.holes[0].rows)
     _above(truth, segments, files, known)
@@ -216,6 +223,12 @@ def _ranges(batches: Sequence[Seen], start: int, end: int) -> list[tuple[int, in
             found.append((expected, one.first - 1))
         expected = max(expected, one.last + 1)
     return found + [(expected, end - 1)] * (expected < end)
+
+
+def _parts(hole: tuple[int, int], segments: Sequence[SegmentSeen]) -> list[tuple[int, int]]:
+    """A hole, divided where a segment begins in it."""
+    cuts = [hole[0], *(one.base for one in segments if hole[0] < one.base <= hole[1]), hole[1] + 1]
+    return [(first, behind - 1) for first, behind in pairwise(cuts)]
 
 
 def _in(offset: int, ranges: Iterable[tuple[int, int]]) -> bool:

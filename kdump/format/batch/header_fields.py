@@ -48,7 +48,7 @@ def is_of_header(finding: Finding) -> bool:
     if finding.code is Code.B02:
         return finding.field == "magic"
     is_length = finding.code in (Code.L05, Code.L06, Code.L07, Code.L08)
-    return finding.code in _CODES and not (is_length and finding.gap)
+    return finding.code in _CODES and not (is_length and finding.gap) and not finding.is_overlap
 
 
 def patch_of(finding: Finding, source: Source) -> Patch:

@@ -7,7 +7,8 @@ them. Behind damage nothing adjoins, and a batch waits like any other. The last 
 where they reach into the next segment, which may be a stale one, or over the end that all other files know, their base
 offsets are wrong only if one bit of each makes them fill what lies between the good batch and that offset. Where none
 knows that end, the batch before them alone tells nothing: a broker writes such an overlap where an append failed
-half-way, or leaders changed. Nor is a batch moved with which its epoch begins by the leader-epoch-checkpoint.
+half-way, or leaders changed. Nor is a batch moved with which its epoch begins by the leader-epoch-checkpoint. A batch
+that overlaps the one before it, and that nothing moves, stays where it is: a broker serves its offsets from there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kdump.finding import Code, Finding, Report
+from kdump.finding import OVERLAP, Code, Finding, Report
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
@@ -558,6 +559,9 @@ class OffsetFold:
     def _wrong(self, held: HeaderFacts, after: HeaderFacts | None, expected: int | None) -> None:
         first = _begin(held)
         log_end = None
+        if self._good is not None and self._overlaps(held, after, expected):
+            self._overlap(held, self._good.last)
+            return
         if self._good is not None and first <= self._good.last:
             why = f"is not above the last offset {self._good.last} before it"
         elif after is not None:
@@ -568,6 +572,48 @@ class OffsetFold:
             log_end = self._end
             why = f"lies above the end of the log by its other files, {log_end}, where this batch fits exactly"
         self._blame(Code.O03, held, first, expected, {"why": why, LOG_END: log_end})
+
+    def _overlaps(self, held: HeaderFacts, after: HeaderFacts | None, expected: int | None) -> bool:
+        """Whether a batch that is told to be wrong lies where it was written, over the end of the one before it.
+
+        It does where nothing has another place for it, and it ends below what follows. What follows may bear it out,
+        or the leader-epoch-checkpoint; else one bit of it may be wrong, unless no bit makes it adjoin the one before.
+        """
+        good = self._good
+        if good is None or expected is not None or self._open or held.first is None or good.first is None:
+            return False
+        if not held.first <= good.last < held.last:
+            return False
+        end = self._next_base if after is None else after.first
+        if after is None and (end is None or end > held.last):
+            return True  # the arithmetic of one neighbour alone says nothing
+        if end is None or end <= held.last:
+            return False
+        is_one_bit = ((good.last + 1) ^ held.first).bit_count() == 1
+        return end == held.last + 1 or not is_one_bit or self._begins(held.epoch, held.first)
+
+    def _overlap(self, held: HeaderFacts, before: int) -> None:
+        assert held.first is not None
+        both = f"{held.first}..{before}" if held.first < before else str(before)
+        values = {
+            "why": f"is not above the last offset {before} before it: {both} are there twice",
+            "remedy": f"none: nothing is lost, and a broker serves all; readers may get {both} twice",
+            OVERLAP: before,
+        }
+        place = held.position, held.size
+        self._report(
+            Finding(
+                Code.O03,
+                self._file,
+                *place,
+                offset=held.first,
+                last_offset=held.last,
+                field="baseOffset",
+                found=held.first,
+                values=values,
+            )
+        )
+        self._accept(held)
 
     def _blame(
         self, code: Code, held: HeaderFacts, found: int, expected: int | None, values: dict[str, int | str | None]

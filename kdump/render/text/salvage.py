@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Finding
+from kdump.finding import Code, Finding
 from kdump.item import Certainty, Loss, Step
 from kdump.render.escape import escape
 from kdump.render.json.lines import step_json, summary_json
@@ -159,10 +159,13 @@ class SalvageText:
             f"records={found.records} bytes={found.size}"
         )
         total = LossSum(found.partition)
-        absent = 0
+        unexplained, is_alone, absent = Ranges(), False, 0
         for loss in self._losses(item.rows):
             total.add(loss)
             absent += loss.offsets if loss.certainty is Certainty.ABSENT else 0
+            if loss.certainty is Certainty.UNEXPLAINED:
+                unexplained.add(loss.offset, loss.last_offset)
+                is_alone |= Code.L19.name in loss.because
         lost = total.sentence()
         # of replicas that are no sources nothing is known
         whole = "  nothing is lost of what was read" if item.why_not_complete else "  nothing is lost"
@@ -176,6 +179,8 @@ class SalvageText:
         yield head
         yield sentence
         yield from (f"  {line}" for line in _left_out(item.left_out))
+        if unexplained.offsets:
+            yield f"  {_unexplained(unexplained, found.partition, is_alone=is_alone)}"
         if absent:
             yield f"  absent: {absent} offsets: cleaned away, below the log start, or never here"
         if item.diverged:
@@ -235,6 +240,15 @@ def _left_out(some: Sequence[LeftOutBatches]) -> Iterable[str]:
         if fate is not None:
             why = f"their transaction was {fate}, as the transaction index tells, and its end is lost, at {lost}"
         yield f"left out: {out} ({records}, intact): {why}"
+
+
+def _unexplained(ranges: Ranges, partition: str, *, is_alone: bool) -> str:
+    """Say which offsets no batch has, and nobody can tell whether they are lost."""
+    told = f"unexplained: {ranges}: compaction took {'it' if ranges.offsets == 1 else 'them'}, or a loss did"
+    if not is_alone:
+        return told
+    lost = f"{'it is' if ranges.offsets == 1 else 'they are'} lost unless {partition} is, or was, compacted"
+    return f"{told}; {lost}: look for a replica that has more, and salvage both"
 
 
 def _counted_names(names: list[str]) -> str:
