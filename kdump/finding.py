@@ -299,7 +299,8 @@ class Finding(Value):
     def is_not_read(self) -> bool:
         """Whether bytes or offsets were not read that others may have had: an answer without them is not whole."""
         is_lost = self.code in (Code.F08, Code.O07) and self.severity is Severity.ERROR
-        return self.gap or is_lost or (self.code in NOT_ALL_READ and self.code is not Code.V04)  # shown as it is
+        is_gap = self.gap and self.code is not Code.V03  # a broker is writing there
+        return is_gap or is_lost or (self.code in NOT_ALL_READ and self.code is not Code.V04)  # shown as it is
 
     @property
     def is_misplaced(self) -> bool:

@@ -48,7 +48,6 @@ _PRE_MIGRATION, _IN_MIGRATION = 1, 2  # ZkMigrationState: topics of ZooKeeper ar
 _FOOTER = 4  # ControlRecordType of the end of a snapshot
 _FRAME = 3  # frame version, type, version: a byte each
 _NUMBER, _ID = slice(_FRAME, _FRAME + 4), slice(_FRAME + 4, _FRAME + 20)  # begin a PartitionRecord of every version
-_UNFINISHED = (Code.L01, Code.L02, Code.L03)  # at the end of a log that a broker has open
 
 
 def cluster_history(directory: PartitionDir, limits: ReadLimits) -> ClusterSettings:
@@ -323,9 +322,8 @@ class _Reader:
                 end = run.last + 1
         except OSError:
             self.state.lose(end + 1)
-        is_open = following is None and self._directory.log_dir.is_held
         for one in errors:  # behind the last batch: nobody knows how many offsets are lost
-            if (one.position or 0) >= position and not (is_open and one.code in _UNFINISHED):
+            if (one.position or 0) >= position and one.code is not Code.V03:
                 self.state.lose(end + 1)
         return end
 

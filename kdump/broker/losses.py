@@ -108,7 +108,7 @@ class LossFold:
 
     def see(self, finding: Finding) -> None:
         """Take a finding about the log."""
-        if finding.position is None:
+        if finding.position is None or finding.code is Code.V03:
             return
         if finding.gap:
             self._gap(finding)

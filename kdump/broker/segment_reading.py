@@ -12,6 +12,7 @@ from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused, find_r
 from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.gap import zeros_until
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
@@ -163,8 +164,16 @@ class SegmentReading:
             for k in range(window.count):
                 passed(number, window, k)
                 yield window, k
-        if walk.failure is not None:
+        if walk.failure is not None and not _is_space_ahead(log, walk.position):
             self.failure = Refused(walk.failure)
+
+
+def _is_space_ahead(log: Source, position: int) -> bool:
+    """Whether there is nothing but zeros behind a position, for batches to come: who appends knows where they end.
+
+    Source: FileRecords.open, log.preallocate.
+    """
+    return log.is_growing and zeros_until(log, position, log.size) == log.size
 
 
 class Outline(NamedTuple):

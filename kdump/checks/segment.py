@@ -47,7 +47,6 @@ _MISSING_OFFSETS = (Code.O04, Code.O07)
 _NEVER = 2**63 - 1
 _HELD = 10_000  # of the first are held back until it is known whether the log was compacted
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
-_TORN = (Code.L01, Code.L02, Code.L03)
 _LOOKS_DAMAGED = (
     *(Code.F10, Code.L01, Code.L02, Code.L04, Code.L05, Code.L06, Code.L07, Code.L08, Code.L09),
     *(Code.B01, Code.B02, Code.B04),
@@ -496,8 +495,6 @@ class _SegmentCheck:
             self._has_holes = True
             if self._options.contiguous and finding.severity is Severity.NOTE:
                 finding = finding.replace(severity_override=Severity.WARNING)
-        if code in _TORN and finding.gap and self._is_growing:
-            finding = finding.replace(code=Code.V03)
         if finding.file == self._path:
             self._damaged |= finding.severity is Severity.ERROR
             if self._losses is not None:

@@ -14,6 +14,7 @@ class Source(Protocol):
     Attributes:
         name: what messages call it: the path as the user wrote it.
         size: bytes; fixed when the source is opened, whatever happens to the file later.
+        is_growing: a broker may be appending to it: what stands at its end may not be whole yet.
     """
 
     @property
@@ -23,6 +24,10 @@ class Source(Protocol):
     @property
     def size(self) -> int:
         """Bytes, fixed at open."""
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether a broker may be appending to it."""
 
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end of the source."""
@@ -39,6 +44,8 @@ class Source(Protocol):
 
 class BytesSource:
     """A Source over bytes in memory."""
+
+    is_growing = False
 
     def __init__(self, data: bytes | bytearray | memoryview, name: str = "<bytes>") -> None:
         self.name = name

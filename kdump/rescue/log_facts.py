@@ -385,6 +385,8 @@ class _Walk:
         self._holes: list[tuple[int, int, int]] = []
 
     def _report(self, finding: Finding) -> None:
+        if finding.code is Code.V03:  # a broker has not written it whole yet
+            return
         if finding.gap:
             self._gaps.append(finding)
         elif finding.code is Code.O04:

@@ -400,7 +400,7 @@ class PartitionLog:
     def _drain(self, number: int, found: list[Finding]) -> None:
         """Hand on what the walk has found since the last time."""
         for finding in found:
-            if self._is_unfinished(number, finding):
+            if finding.code is Code.V03:
                 continue
             if finding.code is Code.O04 and self._is_lost(finding.offset or 0, finding.last_offset):
                 self._breaks.add(finding.position or 0)
@@ -408,11 +408,6 @@ class PartitionLog:
                 self._lose(number, finding.position or 0, self._last_time)
             self._tell(finding)
         found.clear()
-
-    def _is_unfinished(self, number: int, finding: Finding) -> bool:
-        """Whether a broker is writing the batch: nothing is lost by that."""
-        is_end = finding.code in (Code.L01, Code.L02) and number == len(self.bases) - 1
-        return is_end and self.directory.log_dir.is_held
 
     def _tell(self, finding: Finding) -> None:
         place = finding.code, finding.file, finding.position

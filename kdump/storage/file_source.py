@@ -142,6 +142,13 @@ class FileSource:
         if self.manners is not None:
             self.manners.opened(self._fd)
 
+    @property
+    def is_growing(self) -> bool:
+        """Whether a broker may be appending to it; asked for only where the end is not whole."""
+        from kdump.storage.log_dir import is_growing
+
+        return is_growing(self.name)
+
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end.
 

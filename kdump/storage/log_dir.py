@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
-from kdump.storage.names import METADATA_LOG
+from kdump.storage.names import METADATA_LOG, parse_name
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
 
@@ -49,6 +49,28 @@ def is_held(log_dir: str) -> bool:
     finally:
         os.close(lock)
     return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
+
+
+def is_growing(log: str) -> bool:
+    """Tell whether a broker may be appending to a log: the last one of a partition, in a log directory that is held.
+
+    What stands at its end may not be whole yet, and zeros there are space that was taken in advance.
+
+    Args:
+        log: its path.
+    """
+    directory, own = os.path.split(os.path.abspath(log))
+    if not _is_live_log(own) or not is_held(os.path.dirname(directory)):
+        return False
+    try:
+        return not any(name > own and _is_live_log(name) for name in os.listdir(directory))
+    except OSError:
+        return False
+
+
+def _is_live_log(name: str) -> bool:
+    found = parse_name(name)
+    return found.kind is FileKind.LOG and found.is_live
 
 
 def is_log_dir(path: str) -> bool:

@@ -157,6 +157,11 @@ class CachedFile:
         self._cache = cache
         self._follow = follow
 
+    @property
+    def is_growing(self) -> bool:
+        """Whether a broker may be appending to it."""
+        return self._file().is_growing
+
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end.
 

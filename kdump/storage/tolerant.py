@@ -34,6 +34,11 @@ class TolerantSource:
         self._ends: list[int] = []
         self.error: OSError | None = None
 
+    @property
+    def is_growing(self) -> bool:
+        """As of the log."""
+        return self._source.is_growing
+
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end."""
         if not self._starts:

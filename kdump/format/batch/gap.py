@@ -67,6 +67,10 @@ class StandingHeader(Value):
         return self.replace(count=None) if length >= layout.LAST_OFFSET_DELTA_AT + 4 else None
 
 
+UNFINISHED = (Code.L01, Code.L02, Code.L03)
+"""What stands at the end of a log while a broker appends to it: then it is no damage, but V03."""
+
+
 class _Part(Value):
     """Bytes of one kind.
 
@@ -143,7 +147,7 @@ class Gap:
         return None if self._next is None else self._next - 1
 
     def _whole(self) -> _Part:
-        is_zero = _zeros_until(self._source, self._start, self._end) == self._end
+        is_zero = zeros_until(self._source, self._start, self._end) == self._end
         return _Part(self._start, self._end, is_zero, None if is_zero else self._header_at(self._start))
 
     # --- parts ----------------------------------------------------------------------------------------------
@@ -159,7 +163,7 @@ class Gap:
                 continue
             is_first = at == self._start
             header = self._header_at(at)
-            zeros = _zeros_until(self._source, at, bad[0]) if header is None else at
+            zeros = zeros_until(self._source, at, bad[0]) if header is None else at
             is_tail = zeros == self._end
             if zeros - at >= (_NO_HEADER if is_first else _HOLE) or (is_tail and zeros > at):
                 found.append(_Part(at, zeros, True))
@@ -272,6 +276,8 @@ class Gap:
         found = None
         if code in (Code.L05, Code.L06, Code.L08):
             found = int.from_bytes(self._source.read_at(part.start + layout.SIZE_AT, 4), "big", signed=True)
+        if code in UNFINISHED and self._source.is_growing:
+            code, values = Code.V03, {}
         header = part.header
         if header is not None:
             offsets = header.first, header.last
@@ -326,7 +332,7 @@ class Gap:
 
     def _only_zeros_from(self, position: int) -> bool:
         """Whether the gap reaches to the end of the file with nothing but zeros."""
-        return self._end == self._source.size and _zeros_until(self._source, position, self._end) == self._end
+        return self._end == self._source.size and zeros_until(self._source, position, self._end) == self._end
 
     def _foreign(self, part: _Part) -> tuple[Code, dict[str, int | str | None]]:
         header = part.header
@@ -345,7 +351,7 @@ def not_searched(why: str) -> dict[str, int | str | None]:
     return {"why": why, "remedy": _REMEDIES[why]}
 
 
-def _zeros_until(source: Source, position: int, end: int) -> int:
+def zeros_until(source: Source, position: int, end: int) -> int:
     """The first position in [position, end) whose byte is not zero; holes are not read."""
     while position < end:
         position = min(source.next_data(position), end)

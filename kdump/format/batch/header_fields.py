@@ -80,6 +80,11 @@ class Overlay:
         self._patches = sorted(patches, key=lambda one: one.position)
         self._ends = [one.position + len(one.new) for one in self._patches]  # they do not overlap
 
+    @property
+    def is_growing(self) -> bool:
+        """As of the file."""
+        return self._source.is_growing
+
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end."""
         data = bytearray(self._source.read_at(position, length))
