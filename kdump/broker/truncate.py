@@ -8,6 +8,7 @@ ends where its last batch does, not at the target; a broker that loads it sees t
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
@@ -17,6 +18,7 @@ from kdump.broker.load.facts import Outcome, Stops
 from kdump.broker.load.log_loader import count_records, fates, losses, recover_segment, write_indexes
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.swap_recovery import NOTHING
+from kdump.broker.losses import log_end as end_of
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, ProducerStates, offset_of
 from kdump.broker.producer.replay import Producers
 from kdump.compat.kafka_walk import KafkaWalk
@@ -55,11 +57,13 @@ class CutPoint(Value):
         base_offset: of the segment.
         offset: the first offset that goes; None when a position says it.
         position: the first byte that goes; None when an offset says it.
+        is_loose_end: what lies behind it is no batch. Where the next segment goes on there no other log is touched.
     """
 
     base_offset: int
     offset: int | None = None
     position: int | None = None
+    is_loose_end: bool = False
 
 
 def cut_at_offset(bases: list[int], offset: int) -> CutPoint:
@@ -105,6 +109,11 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
     end = done.end_offset
     later = [one for one in log_bases(disk.before) if one > base]
     notes: list[str] = []
+    if target.is_loose_end and later[:1] == [end]:
+        disk.cut(f"{stem}.log", done.valid_bytes)
+        write_indexes(disk, done)
+        start = max(facts.log_start, log_bases(disk.names())[0])
+        return Outcome(disk, fates(disk, set(), NOTHING), start, log_end(facts), 0, 0, None, "", ())
     if size < log.size or later:
         for one in later:
             for suffix in LOADED:
@@ -117,6 +126,18 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
     lost = losses(disk, segments, count_records)
     start = max(facts.log_start, log_bases(disk.names())[0])
     return Outcome(disk, segments, start, end, *lost, None, "", tuple(notes))
+
+
+def log_end(facts: PartitionFacts) -> int:
+    """Return where a log ends: after the last batch of all segments.
+
+    Args:
+        facts: of the partition.
+    """
+    bases = log_bases(facts.files)
+    following, limit = dict(pairwise(bases)), facts.max_batch_bytes
+    ends = (end_of(facts.files[f"{base:020}.log"], base, following.get(base), limit) for base in reversed(bases))
+    return next((end for end in ends if end is not None), bases[-1])
 
 
 def _kept(log: Source, target: CutPoint, most: int) -> int:

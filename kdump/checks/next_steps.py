@@ -201,6 +201,8 @@ class PartitionSteps:
         if segment.mends(finding):
             return command_line("patch-header", named(segment.log))
         if segment.is_damage(finding):
+            if segment.has_loose_end:
+                return segment.without_loose_end
             is_last = segment.job.base_offset == self._last
             others = [one for one in self._segments if one is not segment]
             if not is_last or any(one.damage or one.is_patched for one in others) or self._only is not None:
@@ -253,31 +255,44 @@ class PartitionSteps:
             instead = (at + 1,) if at == len(urgent) + 1 else ()
             yield Step(at, command, why, instead, self._path if command is not None else None, self._path)
 
-    def _steps(self) -> Iterator[Step]:
-        """Yield what to do, in the order that works: what keeps most first, a cut last."""
-        steps: list[tuple[ShellCommand | None, str]] = []
-        cut = next((one for one in self._segments if one.damage), None)
-        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
-        patched = [one.log for one in self._segments if one.is_patched]
+    def _of_files(self, kept: Sequence[_Segment]) -> Iterator[tuple[ShellCommand | None, str]]:
+        """Yield what mends files in place, and loses nothing that a reader gets.
+
+        Args:
+            kept: the segments that no cut takes away.
+        """
         harmless = "" if self._has_losses else "; nothing is lost"
+        patched = [one.log for one in self._segments if one.is_patched]
         if patched:
             why = f"restores header fields that no CRC covers and that can have one value only{harmless}"
-            steps.append((command_line("patch-header", *map(named, patched)), why))
-        indexed = [one.argument for one in kept if one.unsound]
+            yield command_line("patch-header", *map(named, patched)), why
+        for one in self._segments:
+            if one.has_loose_end:
+                yield (
+                    one.without_loose_end,
+                    f"cuts what is no batch at the end of this log, and touches no other log{harmless}",
+                )
+        indexed = [one.argument for one in kept if one.unsound and not one.has_loose_end]
         if indexed:
             why = f"builds the indexes that are missing or unsound again, from their logs{harmless}"
-            steps.append((command_line("reindex", *map(named, indexed)), why))
+            yield command_line("reindex", *map(named, indexed)), why
         if self._beside is not None:
             why = f"names the steps for {self._beside.log}, which is damaged too; its indexes are mended with it"
-            steps.append((command_line("verify", named(self._directory.path or ".")), why))
+            yield command_line("verify", named(self._directory.path or ".")), why
         if self._snapshots:
             logs = dict.fromkeys(self._snapshots)
             why = f"builds wrong producer snapshots again, from the logs{harmless}"
-            steps.append((command_line("reindex", *map(named, logs), "--snapshot"), why))
+            yield command_line("reindex", *map(named, logs), "--snapshot"), why
         witnesses = [one.log for one in kept if one.witnesses]
         if witnesses:
             why = "builds indexes again from a log that they no longer belong to: what they tell of it is given up"
-            steps.append((command_line("reindex", *map(named, witnesses), "--force"), why))
+            yield command_line("reindex", *map(named, witnesses), "--force"), why
+
+    def _steps(self) -> Iterator[Step]:
+        """Yield what to do, in the order that works: what keeps most first, a cut last."""
+        cut = next((one for one in self._segments if one.damage and not one.has_loose_end), None)
+        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
+        steps = list(self._of_files(kept))
         causes = [one.causes[0] for one in self._segments if one.causes]
         cause = self._lost or (causes[0] if causes and (cut is None or causes[0].file <= cut.log) else None)
         alternatives = [] if cause is None else [self._restored(_place(cause))]
@@ -473,6 +488,23 @@ class _Segment:
             end = max(end, (one.position or 0) + (one.length or 0))
         is_searched = not any(at >= (self.damage[0].position or 0) for at in self._not_searched)
         return self._is_whole and is_searched and end >= self._size
+
+    @cached_property
+    def has_loose_end(self) -> bool:
+        """Whether all that is wrong is bytes behind its last batch for which no offset is left, as the next log goes on.
+
+        They are space that nobody took back, or what an append left. A reader stops at them; a cut of this log alone
+        loses nothing.
+        """
+        next_base = self.job.next_base
+        if next_base is None or not self.damage or not all(one.gap for one in self.damage):
+            return False
+        return self.ends_with_damage and self.end_before_damage == next_base
+
+    @property
+    def without_loose_end(self) -> ShellCommand:
+        """The command that cuts these bytes."""
+        return command_line("truncate", named(self.log), "--at-damage")
 
     @cached_property
     def end_before_damage(self) -> int:

@@ -109,6 +109,11 @@ class BlockSums:
         self._sums = array("I")
         self._next = self._crc = 0
 
+    @property
+    def is_growing(self) -> bool:
+        """As of the file."""
+        return self._source.is_growing
+
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end."""
         data = self._source.read_at(position, length)

@@ -566,6 +566,11 @@ class _UpTo:
         self.name, self.size = source.name, size
         self.is_near = source.is_near
 
+    @property
+    def is_growing(self) -> bool:
+        """As of the file."""
+        return self._source.is_growing
+
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end."""
         return self._source.read_at(position, max(0, min(length, self.size - position)))

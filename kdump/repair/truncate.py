@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.disk import FilePart
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
-from kdump.broker.losses import log_end
-from kdump.broker.truncate import LOADED, CutPoint, cut_at_offset, name_error, truncate
-from kdump.finding import Finding
+from kdump.broker.truncate import LOADED, CutPoint, cut_at_offset, log_end, name_error, truncate
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
@@ -36,7 +33,7 @@ from kdump.value import Value
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.broker.load.facts import Outcome
     from kdump.broker.load.log_manager import LoadSettings
@@ -87,6 +84,7 @@ class LogDamage:
         self._here = Here(directory)
         self.first: dict[int, Finding] = {}  # by base offset of the segment, the first of what cannot be put right
         self.patchable: dict[int, Finding] = {}
+        self._ends: dict[int, int] = {}  # where bytes end that are no batch, from the first damage on
 
     def see(self, finding: Finding) -> None:
         """Take one finding."""
@@ -101,6 +99,18 @@ class LogDamage:
         known = kept.get(found.base_offset)
         if known is None or known.position is None or finding.position < known.position:
             kept[found.base_offset] = finding
+            self._ends[found.base_offset] = finding.position
+        if finding.gap and self._ends[found.base_offset] == finding.position:
+            self._ends[found.base_offset] += finding.length or 0
+
+    def reaches_end(self, base: int, size: int) -> bool:
+        """Tell whether from the first damage of a log to its end nothing is a batch.
+
+        Args:
+            base: base offset of the segment.
+            size: of the log, bytes.
+        """
+        return self._ends.get(base) == size
 
 
 def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings: LoadSettings) -> Plan:
@@ -121,7 +131,7 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
     bases = log_bases(names)
     if not bases:
         raise RefusedError(f"{directory}: no segment is here; name a partition directory or a log")
-    cut = _where(directory, bases, target, damage)
+    cut = _where(directory, bases, target, damage, lambda base: partition.listing.size(f"{base:020}.log"))
     if cut is None:
         return Plan("truncate", directory, (), {}, names)
     fd = open_directory(directory)
@@ -135,7 +145,8 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
     _demand(directory, facts, outcome, cut, damage)
     changes = _changes(outcome, states)
     partition.close()
-    later = [one for one in bases if one > cut.base_offset]
+    gone = set(outcome.disk.before) - set(outcome.disk.names())
+    later = [one for one in bases if one > cut.base_offset and f"{one:020}.log" in gone]
     refused: list[str] = []
     lacks = ""
     if changes and later and not target.with_later:
@@ -143,7 +154,7 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
         why = "would go too, as a broker does not see a hole before them"
         lacks = "--with-later-segments"
         refused.append(f"{directory}: {what} {why}; say so: {lacks}")
-    before = _end_before(facts, bases)
+    before = log_end(facts)
     announces = _announces(partition, facts, outcome, assumed, before) if changes else ()
     log = f"{cut.base_offset:020}.log"
     state = states[log]
@@ -164,14 +175,9 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
     )
 
 
-def _end_before(facts: PartitionFacts, bases: Sequence[int]) -> int:
-    """Where the log ends now: after the last batch of all segments."""
-    following, limit = dict(pairwise(bases)), facts.max_batch_bytes
-    ends = (log_end(facts.files[f"{base:020}.log"], base, following.get(base), limit) for base in reversed(bases))
-    return next((end for end in ends if end is not None), bases[-1])
-
-
-def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage) -> CutPoint | None:
+def _where(
+    directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage, size_of: Callable[[int], int]
+) -> CutPoint | None:
     """Return where to cut, None where there is nothing to cut."""
     if target.base is not None and target.base not in bases:
         raise RefusedError(f"{directory}: there is no segment {target.base}")
@@ -191,7 +197,7 @@ def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogD
             mend = command_line("patch-header", named(patchable.file))
             raise RefusedError(f"{patchable.file}: {why}; restore it without loss: {mend}")
         if found is not None:
-            return CutPoint(base, position=found.position)
+            return CutPoint(base, position=found.position, is_loose_end=damage.reaches_end(base, size_of(base)))
     return None
 
 
@@ -279,11 +285,13 @@ def _all(source: Source) -> bytes:
 def _announces(
     partition: PartitionDir, facts: PartitionFacts, outcome: Outcome, assumed: Iterable[str], before: int
 ) -> tuple[str, ...]:
+    end = outcome.log_end_offset or 0
+    if end == before:  # no batch goes
+        return tuple(f"assumed: {one}" for one in assumed)
     found = ["another replica may hold these records: if one does, move this directory away and let it be replicated"]
     found += [f"assumed: {one}" for one in assumed]
     if facts.topic in _INTERNAL:
         found.append(f"{facts.topic}: {_INTERNAL[facts.topic]}")
-    end = outcome.log_end_offset or 0
     if partition.parsed is not None and partition.parsed.is_raft_log:
         found += _beyond(partition, outcome, end)
     log_dir, told = partition.log_dir, end

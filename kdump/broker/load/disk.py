@@ -32,6 +32,8 @@ class FilePart:
         start, end: positions in it, half-open, bytes.
     """
 
+    is_growing = False  # a start is imitated: who appended is gone
+
     def __init__(self, source: Source, start: int, end: int) -> None:
         self.name = source.name
         self.size = end - start

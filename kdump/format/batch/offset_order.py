@@ -595,7 +595,7 @@ class OffsetFold:
     def _overlap(self, held: HeaderFacts, before: int) -> None:
         assert held.first is not None
         both = f"{held.first}..{before}" if held.first < before else str(before)
-        values = {
+        values: dict[str, int | str | None] = {
             "why": f"is not above the last offset {before} before it: {both} are there twice",
             "remedy": f"none: nothing is lost, and a broker serves all; readers may get {both} twice",
             OVERLAP: before,
