@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names
+from kdump.checks.odd_directory import odd_directory
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.raft_log import check_snapshot
 from kdump.checks.state_files import check_text
@@ -64,7 +65,9 @@ class DirectoryCheck:
                     shown.append(one)
                 else:
                     yield one
-        yield from check_names(self._directory.contents)
+        for one in check_names(self._directory.contents):
+            is_odd = isinstance(one, Finding) and one.code is Code.F11
+            yield odd_directory(one.file, self.log_dir, options.max_batch_bytes) if is_odd else one
         yield Checked(tuple(shown), 0, 0)
 
     def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:

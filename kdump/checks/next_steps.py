@@ -491,7 +491,7 @@ class _Segment:
 
     @cached_property
     def has_loose_end(self) -> bool:
-        """Whether all that is wrong is bytes behind its last batch for which no offset is left, as the next log goes on.
+        """Whether all that is wrong is bytes behind its last batch for which the next log leaves no offset.
 
         They are space that nobody took back, or what an append left. A reader stops at them; a cut of this log alone
         loses nothing.

@@ -1,0 +1,59 @@
+"""A directory that is none of a partition may be the only copy of one: what it holds is told before it is moved out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.partitions import below, checkpoint, meta, segment, write
+from tests.support.runs import run_kdump
+from tests.support.segments import batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOGS = segment(0, [batch(0, [b"a"]), batch(1, [b"b"])]) | segment(2, [batch(2, [b"c"] * 3)])
+
+
+def odd(root: Path, *paths: str, checkpoints: tuple[str, ...] = ("orders-1",)) -> tuple[dict[str, Any], list[str]]:
+    """The finding about the odd directory of a log.dir that has partitions at some paths, and the steps."""
+    entries = [("orders", 0, 5), *((*name.rsplit("-", 1), 5) for name in checkpoints)]
+    files = {"data/meta.properties": meta(1), "data/recovery-point-offset-checkpoint": checkpoint(*entries)}
+    for path in ("orders-0", *paths):
+        files |= below(f"data/{path}", LOGS)
+    write(root, files)
+    rows = [json.loads(line) for line in run_kdump(["verify", "data", "--format", "json"], root).stdout.splitlines()]
+    (finding,) = (row for row in rows if row.get("code") == "F11")
+    return finding, [row["why"] for row in rows if row["type"] == "step"]
+
+
+@pytest.mark.parametrize("path", ["lost+found/#131077", "old orders", "a/b/c", "it's $(touch x)"])
+def test_a_lone_partition_is_named_with_its_offsets_and_the_one_that_checkpoints_miss(
+    path: str, tmp_path: Path
+) -> None:
+    finding, steps = odd(tmp_path, path)
+    assert f"it holds logs: data/{path} (offsets 0..4); checkpoints name orders-1" in finding["message"]
+    assert [finding["remedy"] in why for why in steps] == [True]
+    command = shlex.split(finding["remedy"].partition("(")[2].rpartition(")")[0].replace("--to DIR", "--to out"))
+    assert command == ["kdump", "salvage", f"data/{path}", "--name", "orders-1", "--to", "out"]
+    assert run_kdump(command[1:], tmp_path).exit == 0
+    assert sorted(one.name for one in (tmp_path / "out" / "orders-1").glob("*.log")) == sorted(
+        one for one in LOGS if one.endswith(".log")
+    )
+
+
+def test_where_several_could_be_meant_nobody_guesses_the_name(tmp_path: Path) -> None:
+    finding, _ = odd(tmp_path, "lost+found/#1", "lost+found/#2", checkpoints=("orders-1", "orders-2"))
+    assert "data/lost+found/#1 (offsets 0..4), data/lost+found/#2 (offsets 0..4)" in finding["message"]
+    assert "orders-1, orders-2, which are not here" in finding["message"]
+    assert "--name TOPIC-N" in finding["remedy"]
+
+
+def test_a_directory_without_logs_is_moved_out_as_it_was(tmp_path: Path) -> None:
+    write(tmp_path, {"data/notes/readme.txt": b"x", "data/meta.properties": meta(1)} | below("data/t-0", LOGS))
+    run = run_kdump(["verify", "data"], tmp_path)
+    assert b"F11 odd-directory data/notes: this is not a partition directory" in run.stdout
+    assert b"-> move it out of the log directory" in run.stdout
