@@ -258,7 +258,7 @@ def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
     Reports: F08, O06, O07.
     """
     base = file.log_base
-    if base is None or not file.name.is_live:
+    if base is None or not file.name.is_live or file.name.kind is not FileKind.LOG:  # read as a log by --type
         return
     following = file.directory.next_base(base)
     yield from file.segment.check_end(walk.checks.offsets.last, following)
