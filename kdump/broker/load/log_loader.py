@@ -31,10 +31,11 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 from kdump.item import TornBatch
+from kdump.ranges import RangeSet
 from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.broker.load.facts import PartitionFacts
     from kdump.broker.load.recover import Recovered
@@ -409,7 +410,58 @@ def losses(disk: Disk, segments: list[SegmentOutcome], count: Counter) -> tuple[
     """
     lost = [one for one in segments if one.bytes_lost]
     records = sum(count(disk.before[f"{one.base_offset:020}.log"], one.base_offset, one.size) for one in lost)
-    return sum(one.bytes_lost for one in lost), records
+    replaced = list(_replaced(disk, segments))
+    return sum(one.bytes_lost for one in lost) + sum(size for size, _ in replaced), records + sum(
+        n for _, n in replaced
+    )
+
+
+def _replaced(disk: Disk, segments: list[SegmentOutcome]) -> Iterator[tuple[int, int]]:
+    """What damaged `.swap` files have replaced: bytes and records that could be read in old logs, and now nowhere.
+
+    What a sound one has not is what compaction removes.
+    """
+    gone = RangeSet()  # of the last log that came from a swap
+    for one in segments:
+        name = f"{one.base_offset:020}.log"
+        swap, new = disk.before.get(f"{name}.swap"), disk.get(name)
+        if not one.is_elsewhere:
+            gone = RangeSet()
+        elif swap is not None and new is not None:
+            gone = _unreadable(new, one.base_offset, is_cut=new.size < swap.size)
+        if gone and name in disk.before:
+            yield _within(disk.before[name], one.base_offset, gone)
+
+
+def _unreadable(log: Source, base: int, *, is_cut: bool) -> RangeSet:
+    """The offsets that cannot be read in a log: of batches with a wrong CRC, and behind its end where it was cut."""
+    found, end = RangeSet(), base
+    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=_BATCH_BYTES)
+    for window in walk.windows():
+        offsets = window.column(layout.BASE_OFFSET), window.column(layout.LAST_OFFSET)
+        crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+        for first, last, stored, computed in zip(*offsets, *crcs, strict=True):
+            if stored == computed:
+                end = max(end, last + 1)
+            elif first <= last:
+                found.add(first, last)
+    if is_cut:
+        found.add(end, layout.LARGEST_OFFSET)
+    return found
+
+
+def _within(log: Source, base: int, gone: RangeSet) -> tuple[int, int]:
+    """The bytes and records of the right batches of a log that have some offsets."""
+    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=_BATCH_BYTES)
+    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
+    size = records = 0
+    for window in walk.windows():
+        for k, last in enumerate(window.column(layout.LAST_OFFSET)):
+            first = window.cell(k, layout.BASE_OFFSET)
+            if gone.has_any(last if first < 0 else first, last) and window.only(k).all_trusted:
+                size += window.cell(k, layout.SIZE)
+                records += _records(window.only(k), reader)
+    return size, records
 
 
 def count_records(log: Source, base: int, start: int) -> int:
