@@ -141,6 +141,7 @@ class Cursor:
             or window.cell(window.count - 1, layout.MAGIC) < layout.MAGIC_V2
         ):
             self.firsts = array("q", [first_offset(window, k, self.log.facts.wrappers) for k in range(window.count)])
+        self._stored = self.firsts[0]
         if first is not None:
             self.firsts[0] = first  # another one than its own where it overlaps the batch before it
         self.lasts = window.column(layout.LAST_OFFSET)
@@ -160,6 +161,10 @@ class Cursor:
     def first(self) -> int:
         """First offset of the batch in hand."""
         return self.firsts[self.k]
+
+    def stored(self, k: int) -> int:
+        """Return the first offset of the batch in a row as it is stored, also where others have some of its offsets."""
+        return self.firsts[k] if k else self._stored
 
     def side(self) -> Side:
         """Return the batch in hand."""
@@ -407,7 +412,7 @@ class Line:
             end = at + 1
             while end < stop and one.epochs[end] == epoch and one.firsts[end] == one.lasts[end - 1] + 1:
                 end += 1
-            row = Divergent(one.log.copy, one.firsts[at], one.lasts[end - 1], epoch, one.records(at, end))
+            row = Divergent(one.log.copy, one.stored(at), one.lasts[end - 1], epoch, one.records(at, end))
             before = self.divergent[-1] if self.divergent else None
             if before is not None and (before.copy, before.last + 1, before.epoch) == (row.copy, row.first, epoch):
                 self.divergent[-1] = before._replace(last=row.last, records=before.records + row.records)
@@ -495,7 +500,7 @@ class Line:
     def _diverge_one(self, one: Cursor) -> None:
         k = one.k
         self.divergent.append(
-            Divergent(one.log.copy, one.firsts[k], one.lasts[k], one.epochs[k], one.records(k, k + 1))
+            Divergent(one.log.copy, one.stored(k), one.lasts[k], one.epochs[k], one.records(k, k + 1))
         )
 
     def _epoch_of_same_bytes(self, group: list[Cursor]) -> Cursor | None:

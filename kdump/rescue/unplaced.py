@@ -2,18 +2,19 @@
 
 Such a batch stays out. Where the line has a hole for its offsets, the row of that loss names it. Where the line has
 other batches there, or its copy has parted from the line before, it is told as one of another branch. Where the line
-has the same bytes, from another copy, nothing is missing.
+has the same bytes, from another copy, nothing is missing; the bytes of another batch of its own copy do not count.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32, crc32c
 from kdump.rescue.line import EXTENT, FIRST, LAST, Divergent
-from kdump.rescue.log_facts import batches_of
+from kdump.rescue.log_facts import STRETCH, batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,11 +53,17 @@ def unplaced(
         for one, place in out
         if (one.log.path, place.position) not in told and (header := _header(one.source, place)) is not None
     ]
-    there = _of_line(line, read, {crc for _, _, crc, _ in known}, max_batch_bytes) if known else {}
+    crcs = {crc for _, _, crc, _ in known}
+    there = _of_line(line, read, crcs, max_batch_bytes) if known else {}
+    own = _of_copies(read, crcs, max_batch_bytes) if known else {}
     for one, place, crc, epoch in known:
         first, last = place.offset, place.last_offset
-        offsets = there.get((crc, place.length), set())
-        if first in offsets or (offsets and not place.is_exact):
+        offsets = there.get((crc, place.length), [])
+        its = one.copy, crc, place.length
+        # of equal batches the line has so many as the copy has in place: this is one more
+        is_there = len(offsets) > own[its] and (first in offsets or not place.is_exact)
+        own[its] += is_there
+        if is_there:
             continue
         if first is None or last is None:  # no offset that can be: it is told where it stands
             first = last = max([end for _, end in one.facts.spans], default=one.log.base or 0)
@@ -93,16 +100,34 @@ def _holes(line: Line, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _of_line(
     line: Line, read: Sequence[ReadLog], crcs: set[int], max_batch_bytes: int
-) -> dict[tuple[int, int], set[int]]:
+) -> dict[tuple[int, int], list[int]]:
     """The base offsets of the batches of the line that have one of some CRCs, by CRC and size."""
-    found: dict[tuple[int, int], set[int]] = {}
+    found: dict[tuple[int, int], list[int]] = {}
     rows = line.extents
     for row in range(0, len(rows), EXTENT):
         number, position, end = rows[row : row + 3]
-        for window in batches_of(read[number].source, position, end, max_batch_bytes):
-            column = window.column(layout.CRC)
-            for k in () if crcs.isdisjoint(column) else range(window.count):
-                if column[k] in crcs:
-                    offsets = found.setdefault((column[k], window.cell(k, layout.SIZE)), set())
-                    offsets.add(window.cell(k, layout.BASE_OFFSET))
+        for crc, size, offset in _with_crc(read[number], position, end, crcs, max_batch_bytes):
+            found.setdefault((crc, size), []).append(offset)
     return found
+
+
+def _of_copies(read: Sequence[ReadLog], crcs: set[int], max_batch_bytes: int) -> Counter[tuple[int, int, int]]:
+    """How many batches with one of some CRCs each copy has in their places: by copy, CRC and size."""
+    found: Counter[tuple[int, int, int]] = Counter()
+    for one in read:
+        rows = one.facts.stretches
+        for at in range(0, len(rows), STRETCH):
+            for crc, size, _ in _with_crc(one, rows[at], rows[at + 1], crcs, max_batch_bytes):
+                found[one.copy, crc, size] += 1
+    return found
+
+
+def _with_crc(
+    one: ReadLog, position: int, end: int, crcs: set[int], max_batch_bytes: int
+) -> Iterator[tuple[int, int, int]]:
+    """The batches of a range of a log that have one of some CRCs: CRC, size and base offset."""
+    for window in batches_of(one.source, position, end, max_batch_bytes):
+        column = window.column(layout.CRC)
+        for k in () if crcs.isdisjoint(column) else range(window.count):
+            if column[k] in crcs:
+                yield column[k], window.cell(k, layout.SIZE), window.cell(k, layout.BASE_OFFSET)
