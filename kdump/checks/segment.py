@@ -133,6 +133,7 @@ class _SegmentCheck:
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
         self._only_magic_0 = True
+        self._overlaps = 0  # batches that lie over those before them, where they were written
         self._is_read = self._has_holes = self._damaged = self._has_epochs = False
         self._times: tuple[int | None, int | None] = (None, None)
         self._claimed_time = layout.UNKNOWN  # the largest timestamp, that of batches with a wrong CRC too
@@ -183,7 +184,7 @@ class _SegmentCheck:
             self._has_epochs,
             self._has_holes,
             self._damaged,
-            None if self._producers is None else self._producers.finish(),
+            None if self._producers is None else self._producers.finish(self._overlaps),
             self._sizes,
             *self._times,
             self._evidence(),
@@ -496,7 +497,8 @@ class _SegmentCheck:
             if self._options.contiguous and finding.severity is Severity.NOTE:
                 finding = finding.replace(severity_override=Severity.WARNING)
         if finding.file == self._path:
-            self._damaged |= finding.severity is Severity.ERROR
+            self._overlaps += finding.is_overlap
+            self._damaged |= finding.severity is Severity.ERROR and not finding.is_overlap
             if self._losses is not None:
                 self._losses.see(finding)
         if code in _MAYBE_COMPACTION and len(self._maybe_compaction) < _HELD:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.partitions import checkpoint, name, snapshot, write
+from tests.support.partitions import Files, below, checkpoint, marker, name, segment, snapshot, write
 from tests.support.runs import run_kdump
-from tests.support.segments import batch
+from tests.support.segments import TRANSACTIONAL, batch
+
+EPOCHS = checkpoint((0, 0))
 
 
 def overlap(root: Path, first: int, second: int, epochs: list[tuple[int, int]] | None, end: int | None) -> None:
@@ -97,3 +99,22 @@ def test_a_base_offset_that_another_file_contradicts_is_put_right(tmp_path: Path
     overlap(tmp_path, 5, 4, None, 12)
     made = rows(tmp_path, "salvage", "d/events-0", "--to", "out")
     assert [(one["from"], one["to"]) for one in made if one["type"] == "patched"] == [(4, 5)]
+
+
+@pytest.mark.parametrize("index", [{}, {name(0, "txnindex"): b""}], ids=["no index", "an empty one"])
+@pytest.mark.parametrize("twice", [[batch(2, [b"d"])], [batch(1, [b"d"] * 3)]], ids=["inside", "over the end"])
+def test_an_abort_that_the_index_lacks_is_found_beside_offsets_that_are_there_twice(
+    twice: list[bytes], index: Files, tmp_path: Path
+) -> None:
+    """The append to the index failed behind the marker, the end did not move, and the next batch took its offset."""
+    aborted = [batch(0, [b"x", b"y"], flags=TRANSACTIONAL, producer=(7, 0, 0)), marker(2, (7, 0), commit=False)]
+    is_over = len(twice[0]) > 75
+    rest = [batch(4 if is_over else 3, [b"z"])]
+    write(tmp_path, below("d/t-0", segment(0, [*aborted, *twice, *rest]) | index | {"leader-epoch-checkpoint": EPOCHS}))
+    found = rows(tmp_path, "verify", "d")
+    assert [row["code"] for row in found if row.get("severity") == "error"] == ["O03", "A04"]
+    assert [row["command"].split()[1] for row in found if row["type"] == "step"] == ["reindex"]
+    made = rows(tmp_path, "salvage", "d/t-0", "--to", "out")
+    records = sum(row["records"] for row in made if row["type"] in ("kept", "divergent"))
+    assert records == 2 + 1 + (3 if is_over else 1) + 1
+'''

@@ -33,7 +33,6 @@ _NONE = layout.NO_OFFSET
 _NEVER = 2**63
 _NO_BATCH = (-1, _NONE, 0)  # last sequence, last offset, offset delta
 _UNSEEN = ProducerStateEntry(_NONE, *7 * (INHERITED,))
-_WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE  # they are outside of the CRC
 MOST_PRODUCERS = 250_000  # that are followed at once, and aborted transactions of one segment
 _STALE = 64  # ended transactions in the heap, besides as many as are open
 
@@ -203,15 +202,17 @@ class ProducerFold:
         self._found = SegmentProducers(file, {}, {}, [], {}, True)
         self._open: dict[int, int] = {}  # first offset of the transaction of each producer
         self._heap: list[tuple[int, int]] = []  # the same turned around, and some that have ended
-        self._markers = 0
+        self._markers = self._out_of_order = 0
         self._is_full = False
         self._blamed: set[int] = set()  # producers with a stray batch in the open transaction
 
     def step(self, window: Window) -> None:
         """Take the next batches; those with a wrong CRC are passed over."""
         bits, trusted = window.suspicions, window.all_trusted
-        if not trusted or bits & _WRONG_OFFSETS:
+        if not trusted or bits & layout.OUT_OF_RANGE:
             self.gap()
+        elif bits & layout.NOT_ABOVE:
+            self._out_of_order += sum(bool(one & layout.NOT_ABOVE) for one in window.column(layout.SUSPICION))
         if not bits & layout.HAS_PRODUCER:
             return
         ids, flags = window.column(layout.PRODUCER_ID), window.column(layout.ATTRIBUTES)
@@ -230,8 +231,14 @@ class ProducerFold:
         """Bytes were lost: any producer may have written there."""
         self._found = self._found.replace(complete=False)
 
-    def finish(self) -> SegmentProducers:
-        """Return what was found."""
+    def finish(self, overlaps: int = 0) -> SegmentProducers:
+        """Return what was found.
+
+        Args:
+            overlaps: batches out of order of which it is known that nothing is lost before them.
+        """
+        if self._out_of_order > overlaps:
+            self.gap()
         return self._found
 
     def _data_batches(self, window: Window, ids: array[int], flags: array[int], start: int, trusted: bool) -> None:

@@ -574,7 +574,7 @@ class OffsetFold:
         self._blame(Code.O03, held, first, expected, {"why": why, LOG_END: log_end})
 
     def _overlaps(self, held: HeaderFacts, after: HeaderFacts | None, expected: int | None) -> bool:
-        """Whether a batch that is told to be wrong lies where it was written, over the end of the one before it.
+        """Whether a batch that is told to be wrong lies where it was written, among those before it or over their end.
 
         It does where nothing has another place for it, and it ends below what follows. What follows may bear it out,
         or the leader-epoch-checkpoint; else one bit of it may be wrong, unless no bit makes it adjoin the one before.
@@ -582,23 +582,27 @@ class OffsetFold:
         good = self._good
         if good is None or expected is not None or self._open or held.first is None or good.first is None:
             return False
-        if not held.first <= good.last < held.last:
+        if not held.first <= good.last:
             return False
-        end = self._next_base if after is None else after.first
-        if after is None and (end is None or end > held.last):
+        end, last = self._next_base if after is None else after.first, max(held.last, good.last)
+        if after is None and (end is None or end > last):
             return True  # the arithmetic of one neighbour alone says nothing
-        if end is None or end <= held.last:
+        if end is None or end <= last:
             return False
-        is_one_bit = ((good.last + 1) ^ held.first).bit_count() == 1
-        return end == held.last + 1 or not is_one_bit or self._begins(held.epoch, held.first)
+        if end == last + 1 or self._begins(held.epoch, held.first):
+            return True
+        has_room = held.last <= good.last and end - good.last - 1 > _span(held)
+        return not has_room and ((good.last + 1) ^ held.first).bit_count() != 1
 
     def _overlap(self, held: HeaderFacts, before: int) -> None:
         assert held.first is not None
-        both = f"{held.first}..{before}" if held.first < before else str(before)
+        last = min(before, held.last)
+        both = f"{held.first}..{last}" if held.first < last else str(last)
+        are = "are" if held.first < last else "is"
         values: dict[str, int | str | None] = {
-            "why": f"is not above the last offset {before} before it: {both} are there twice",
-            "remedy": f"none: nothing is lost, and a broker serves all; readers may get {both} twice",
-            OVERLAP: before,
+            "why": f"is not above the last offset {before} before it: {both} {are} there twice",
+            "remedy": f"none: no offset is lost, and a broker serves all; readers may get {both} twice",
+            OVERLAP: last,
         }
         place = held.position, held.size
         self._report(
@@ -613,7 +617,8 @@ class OffsetFold:
                 values=values,
             )
         )
-        self._accept(held)
+        if held.last > before:
+            self._accept(held)
 
     def _blame(
         self, code: Code, held: HeaderFacts, found: int, expected: int | None, values: dict[str, int | str | None]
