@@ -117,4 +117,3 @@ def test_an_abort_that_the_index_lacks_is_found_beside_offsets_that_are_there_tw
     made = rows(tmp_path, "salvage", "d/t-0", "--to", "out")
     records = sum(row["records"] for row in made if row["type"] in ("kept", "divergent"))
     assert records == 2 + 1 + (3 if is_over else 1) + 1
-'''
