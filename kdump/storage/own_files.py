@@ -107,7 +107,9 @@ def demand_own_place(path: str, directory: int) -> None:
     where, found = own_place(path, sticky=False), os.fstat(directory)
     demand_ours(path, found.st_uid, found.st_mode)
     if not os.path.samestat(found, os.stat(where, follow_symlinks=False)):
-        raise RefusedError(f"{path}: another directory has been put in its place meanwhile; look who did, and run again")
+        raise RefusedError(
+            f"{path}: another directory has been put in its place meanwhile; look who did, and run again"
+        )
 
 
 def make_own_place(path: str, ops: FileOps, *, is_new: bool) -> int:
