@@ -126,10 +126,10 @@ def folder_in(directory: str, folder: str, *, makes: bool = False) -> Iterator[i
     with ExitStack() as opened:
         at, path = opened.enter_context(_outer(directory, makes=makes)), directory
         try:
-            for name in folder.split(os.sep) if folder else ():
+            for name in folder.split("/") if folder else ():
                 if makes:
                     with suppress(FileExistsError):
-                        os.mkdir(name, 0o755, dir_fd=at)  # noqa: PTH102
+                        os.mkdir(name, 0o755, dir_fd=at)
                 path = os.path.join(path, name)
                 at = open_own_directory(path, at, name)
                 opened.callback(os.close, at)

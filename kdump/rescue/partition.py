@@ -43,7 +43,7 @@ from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.twice import AtTwoPlacesError, CopyLog, moved_in_holes
 from kdump.rescue.witnesses import Witnesses
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import end_beside
+from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
@@ -224,6 +224,8 @@ class PartitionSalvage:
                 yield Progress(done, total, log.path)
             self._judge_checkpoint(number)
             if not copy.is_run:
+                unread = lost_of(copy.directory).rows_unread
+                self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
                 self._mend_offsets(number)
         self._mend_by_copies()

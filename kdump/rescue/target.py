@@ -161,7 +161,7 @@ class Target:
         self.fd = make_own_place(self.path, self._ops, is_new=False)
 
     def clean(self) -> None:
-        """Remove what a killed run has left, before anything is made: of what was judged, and nothing that came since."""
+        """Remove what a killed run has left, before anything is made: what was judged, and nothing that came since."""
         for entry in self._seen:
             if entry.startswith(_TEMPORARY):
                 self.discard(entry)

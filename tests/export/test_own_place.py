@@ -100,10 +100,12 @@ def test_rows_go_into_no_directory_of_others(whose: str, place: Path) -> None:
 
 def test_a_link_that_comes_while_rows_are_written_gives_no_name_elsewhere(place: Path) -> None:
     out = place / "shared" / "out"
-    with pytest.raises(RefusedError), RowFile(str(out), FOLDER, "x.json", "json", "losses", COLUMNS) as file:
-        file.write(from_rows([{"offset": 5}], COLUMNS))
-        (out / "topic=a").rename(place / "moved")
-        (out / "topic=a").symlink_to(place / "elsewhere")
+    file = RowFile(str(out), FOLDER, "x.json", "json", "losses", COLUMNS)
+    file.write(from_rows([{"offset": 5}], COLUMNS))
+    (out / "topic=a").rename(place / "moved")
+    (out / "topic=a").symlink_to(place / "elsewhere")
+    with pytest.raises(RefusedError):
+        file.__exit__(None, None, None)
     assert not [path for path in (place / "elsewhere").rglob("*") if path.is_file()]
 
 
