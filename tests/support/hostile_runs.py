@@ -145,10 +145,10 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
         write(root / side / "t-0", {file_name(0): batch(0, [side.encode("utf-8", "surrogateescape")])})
     paths = [f"./{side}" for side in sides]
     for command in behind(said(run_kdump(["salvage", "--to", "out", "--", *paths], root)), "Say which counts: "):
-        yield f"kdump salvage {command}", ("--prefer", *paths)
+        yield f"kdump salvage {command}", (*paths,)
     run = run_kdump(["salvage", "--to", "out", "--prefer", f"{paths[0]}/t-0", "--", *paths], root)
     for command in behind(said(run), "it lies in one: "):
-        yield f"kdump salvage {command}", ("--prefer", paths[0])
+        yield f"kdump salvage {command}", (paths[0],)
 
 
 def _carved(root: Path, name: str) -> Iterator[Printed]:
