@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 from kdump.storage.directory import expanded
 from kdump.storage.json_rules import BadValueError, each_of, fields, items, maybe, members, number, parsed, text
 from kdump.storage.own_files import (
-    DIRECTORY,
-    demand_own_place,
     make_directories,
     open_own_directory,
+    open_own_place,
     own_place,
     read_own,
 )
@@ -99,12 +98,10 @@ def _outer(directory: str, *, makes: bool = False) -> Iterator[int]:
         RefusedError: somebody else may write there, or may put another directory in its place.
         OSError: it is not there, or cannot be made.
     """
-    where = own_place(directory, sticky=False)
     if makes:
-        make_directories(where)
-    outer = os.open(where, DIRECTORY | os.O_NOFOLLOW)
+        make_directories(own_place(directory, sticky=False))
+    outer = open_own_place(directory)
     try:
-        demand_own_place(directory, outer)
         yield outer
     finally:
         os.close(outer)

@@ -93,23 +93,42 @@ def own_place(path: str, *, sticky: bool = True) -> str:
         at = os.path.dirname(at)
 
 
-def demand_own_place(path: str, directory: int) -> None:
+def open_own_place(path: str, *, sticky: bool = False) -> int:
+    """Open a directory that is there, and in which nobody else can change a thing, and return its descriptor.
+
+    Args:
+        path: of it, as the user wrote it.
+        sticky: it may be one where everybody may write, with the sticky bit.
+
+    Raises:
+        RefusedError: somebody else may change what lies there, or where the path leads.
+        OSError: it cannot be opened.
+    """
+    directory = os.open(path, DIRECTORY)
+    try:
+        demand_own_place(path, directory, sticky=sticky)
+    except BaseException:
+        os.close(directory)
+        raise
+    return directory
+
+
+def demand_own_place(path: str, directory: int, *, sticky: bool = False) -> None:
     """Refuse an open directory that others may change, or in whose place they may put another one.
 
     Args:
         path: by which it was opened, as the user wrote it.
         directory: its descriptor: what was looked at before is what is written to later.
+        sticky: it may be one where everybody may write, with the sticky bit.
 
     Raises:
         RefusedError: somebody else may change what lies there, or where the path leads.
         OSError: it cannot be looked at.
     """
-    where, found = own_place(path, sticky=False), os.fstat(directory)
-    demand_ours(path, found.st_uid, found.st_mode)
+    where, found = own_place(path, sticky=sticky), os.fstat(directory)
+    demand_ours(path, found.st_uid, found.st_mode, sticky=sticky)
     if not os.path.samestat(found, os.stat(where, follow_symlinks=False)):
-        raise RefusedError(
-            f"{path}: another directory has been put in its place meanwhile; look who did, and run again"
-        )
+        raise RefusedError(f"{path}: another directory has been put in its place meanwhile; run the same command again")
 
 
 def make_own_place(path: str, ops: FileOps, *, is_new: bool) -> int:
