@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,7 @@ from kdump.export import state
 from kdump.export.arrow import from_rows
 from kdump.export.tables import columns_of
 from kdump.export.write import FORMATS, RowFile
+from kdump.storage import own_files
 from kdump.storage.refusal import RefusedError
 from tests.support.hot_journal import give_away
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 COLUMNS = columns_of("losses", ["offset"])
 FOLDER = "topic=a/partition=0"
-PLAN = {"asked": {}, "parts": [], "problems": []}
+PLAN: dict[str, Any] = {"asked": {}, "parts": [], "problems": []}
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def write(out: Path, kind: str = "json") -> None:
 
 def faster(monkeypatch: pytest.MonkeyPatch, act: Callable[[str], None]) -> None:
     """Others act between the look at a place and what is made there."""
-    make = state.make_directories
+    make = own_files.make_directories
 
     def late(path: str) -> None:
         act(path)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.rescue.carve_output import CarveOutput
+from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.target import Target
+from kdump.salvaged import SalvageRefused
 from kdump.storage.fsops import FileOps
 from kdump.storage.refusal import RefusedError
+from tests.support.healing import OPTIONS
 from tests.support.hot_journal import give_away
 from tests.support.partitions import meta, segment, write
 from tests.support.runs import run_kdump
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-NAMES = {"a-0": ("copy/a-0",)}
+NAMES: dict[str, tuple[str, ...]] = {"a-0": ("copy/a-0",)}
 NOBODY = 65534
 
 
@@ -129,13 +132,14 @@ def test_what_salvage_has_looked_at_is_what_it_writes_to(place: Path) -> None:
 
 def test_a_refusal_to_write_is_one_of_its_partition(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are faster: salvage once wrote into their directory, with status 0."""
-    from kdump.rescue.salvage import Wanted, salvage
-    from kdump.salvaged import SalvageRefused
-    from tests.rescue.test_salvage import OPTIONS
-
     monkeypatch.chdir(place)
     clean = Target.clean
-    monkeypatch.setattr(Target, "clean", lambda self: (clean(self), of_others(place / "shared" / "out")))
+
+    def late(target: Target) -> None:
+        clean(target)
+        of_others(place / "shared" / "out")
+
+    monkeypatch.setattr(Target, "clean", late)
     items = list(salvage(["copy/a-0"], Wanted("shared/out", None, ()), OPTIONS))
     (refused,) = [one for one in items if isinstance(one, SalvageRefused)]
     assert not refused.failed
