@@ -104,11 +104,9 @@ class RunStatus:
 
     def join(self, other: RunStatus) -> None:
         """Take what another one has seen into account."""
-        self._errors |= other._errors
-        self._warnings |= other._warnings
-        self._incomplete |= other._incomplete
-        self._missing |= other._missing
-        self._nothing |= other._nothing
+        for name, said in vars(other).items():
+            if isinstance(said, bool) and name != "_compat":  # a setting, and not what was seen
+                setattr(self, name, getattr(self, name) or said)
 
     @property
     def has_errors(self) -> bool:

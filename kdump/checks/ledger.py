@@ -16,7 +16,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.storage.own_files import DIRECTORY, open_own, own_place
+from kdump.storage.own_files import open_own, open_own_place, own_place
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -179,8 +179,9 @@ class Ledger:
         Where everybody may make files, the names beside the ledger are taken before SQLite looks for them: to it an
         empty file is none, and nobody else can put another in its place.
         """
-        name, folder = os.path.basename(self.path), own_place(os.path.dirname(self.path) or os.curdir)
-        directory = os.open(folder, DIRECTORY | os.O_NOFOLLOW)
+        name, outer = os.path.basename(self.path), os.path.dirname(self.path) or os.curdir
+        folder = own_place(outer)
+        directory = open_own_place(outer, sticky=True)
         try:
             self._make_or_check(directory, name, 0o644, is_alone=True)
             is_shared = bool(os.fstat(directory).st_mode & (stat.S_IWGRP | stat.S_IWOTH))

@@ -179,6 +179,9 @@ class PartitionCheck:
         replay = Replay(self.directory)
         causes, holes = self._causes, HoleFindings(self._losses)
         self._end = self._bases[0] if self._bases else 0
+        unread = lost_of(self.directory).rows_unread
+        if unread is not None:
+            yield unread
         yield from self._lost_before()
         for number, job in enumerate(self.jobs):
             self._in_hand = held = []

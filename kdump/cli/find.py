@@ -29,6 +29,7 @@ from kdump.item import LookupAnswer
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import lost_of
 from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
@@ -213,6 +214,10 @@ def _finder(
     for finding in findings:
         outcome.see(finding)
         sink.finding(finding)
+    unread = lost_of(partition).rows_unread
+    if unread is not None:
+        outcome.see(unread)
+        say(f"kdump: {unread.sentence}")
     limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
     told = None if bar is None else bar.show
     scan, jobs = given["scan"], given["jobs"]

@@ -25,12 +25,14 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
+from kdump.render.escape import escape
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.segments import SEGMENT_BYTES
 from kdump.rescue.sources import is_partition_name
 from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.words.command import option_with
 
 if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -158,7 +160,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 def _preferred(given: dict[str, Any]) -> str | None:
     wanted: str | None = given["prefer"]
     if wanted is not None and os.path.normpath(wanted) not in map(os.path.normpath, given["sources"]):
-        raise click.UsageError(f"--prefer {wanted}: is none of the sources")
+        place = f"{os.path.normpath(wanted)}/"
+        around = [one for one in given["sources"] if place.startswith(f"{os.path.normpath(one).rstrip('/')}/")]
+        which = (
+            f"it lies in one: {option_with('--prefer', around)}"
+            if around
+            else (f"say one as it was named: {option_with('--prefer', list(dict.fromkeys(given['sources'])))}")
+        )
+        raise click.UsageError(f"--prefer {escape(wanted)}: is none of the sources; {which}")
     return wanted
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kdump.dump.selection import Selection
     from kdump.finding import Finding
     from kdump.format.batch.window import Window
+    from kdump.storage.file_source import OpenFailure
 
 _HOLES = (Code.O04, Code.O07)
 _MOST = 1000  # holes that are held; behind so many, of a topic that nothing compacts, some are told already
@@ -92,8 +93,8 @@ class HoleWatch:
 
 def not_searched(
     met: HolesMet, logs: Sequence[InputFile], options: DumpOptions, selection: Selection
-) -> Iterator[RecordsUnread]:
-    """Yield the offsets that are lost, where what is selected may have been there.
+) -> Iterator[RecordsUnread | OpenFailure]:
+    """Yield the offsets that are lost, where what is selected may have been there, and why some may not be known.
 
     Args:
         met: in the logs.
@@ -105,8 +106,12 @@ def not_searched(
     if not met.holes or (met.is_found and not selection.is_search):
         return
     from kdump.broker.missing_walk import lost_holes  # the walk over damage: most selections do not need it
+    from kdump.storage.lost_logs import lost_of
 
     directory = logs[0].directory
+    unread = lost_of(directory).rows_unread
+    if unread is not None:
+        yield unread
     lost = lost_holes(directory, ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes))
     for hole in met.holes:
         try:

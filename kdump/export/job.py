@@ -103,8 +103,8 @@ class ExportTarget(Value):
 
     def file(self, folder: str, name: str) -> RowFile:
         """Return the file of a part, to be written."""
-        path = os.path.join(self.directory, folder, f"{name}.{self.kind}")
-        return RowFile(path, self.kind, self.table, self.columns, redactor=self.redactor)
+        name = f"{name}.{self.kind}"
+        return RowFile(self.directory, folder, name, self.kind, self.table, self.columns, redactor=self.redactor)
 
 
 def folder_of(topic: object, partition: object, redactor: Redactor | None = None) -> str:

@@ -9,12 +9,18 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kdump.storage.directory import expanded
 from kdump.storage.json_rules import BadValueError, each_of, fields, items, maybe, members, number, parsed, text
-from kdump.storage.own_files import DIRECTORY, make_directories, open_own_directory, own_place, read_own
+from kdump.storage.own_files import (
+    make_directories,
+    open_own_directory,
+    open_own_place,
+    own_place,
+    read_own,
+)
 from kdump.storage.paths import absolute, exists, is_remote
 
 if TYPE_CHECKING:
@@ -83,33 +89,71 @@ _NOTE_RULE = fields(
 
 # --- where they lie -------------------------------------------------------------------------------------------
 @contextmanager
-def _opened(directory: str, *, makes: bool = False) -> Iterator[tuple[int, int]]:
-    """Give the descriptors of the directory of an export and of its state.
+def _outer(directory: str, *, makes: bool = False) -> Iterator[int]:
+    """Give the descriptor of the directory of an export.
+
+    What is made on the way is asked about like what was there: somebody else may have been faster.
 
     Raises:
-        RefusedError: somebody else may have written there.
-        OSError: they are not there.
+        RefusedError: somebody else may write there, or may put another directory in its place.
+        OSError: it is not there, or cannot be made.
     """
-    where = own_place(directory, sticky=False)
     if makes:
-        make_directories(where)
-        with suppress(FileExistsError):
-            os.mkdir(os.path.join(where, STATE), 0o755)  # noqa: PTH102
-    outer = os.open(where, DIRECTORY | os.O_NOFOLLOW)
+        make_directories(own_place(directory, sticky=False))
+    outer = open_own_place(directory)
     try:
-        inner = open_own_directory(os.path.join(directory, STATE), outer, STATE)
-        try:
-            yield outer, inner
-        finally:
-            os.close(inner)
+        yield outer
     finally:
         os.close(outer)
+
+
+@contextmanager
+def folder_in(directory: str, folder: str, *, makes: bool = False) -> Iterator[int]:
+    """Give the descriptor of a directory inside that of an export; no link leads there.
+
+    Args:
+        directory: of the export.
+        folder: inside; empty for the directory itself.
+        makes: what is not there is made.
+
+    Raises:
+        RefusedError: somebody else may write there, or a link leads away.
+        OSError: it is not there, or cannot be made.
+    """
+    with ExitStack() as opened:
+        at, path = opened.enter_context(_outer(directory, makes=makes)), directory
+        try:
+            for name in folder.split("/") if folder else ():
+                if makes:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o755, dir_fd=at)
+                path = os.path.join(path, name)
+                at = open_own_directory(path, at, name)
+                opened.callback(os.close, at)
+            yield at
+        except OSError as error:  # a name alone does not say which directory it is in
+            if isinstance(error.filename, str) and os.sep not in error.filename:
+                error.filename = os.path.join(path, error.filename)
+            raise
+
+
+def new_file(folder: int, name: str) -> int:
+    """Make a new file and open it for writing: what has the name is neither followed nor written to.
+
+    Args:
+        folder: descriptor of its directory.
+        name: in it.
+
+    Raises:
+        OSError: it cannot be made; something has the name, for one.
+    """
+    return os.open(name, _NEW, 0o644, dir_fd=folder)
 
 
 def _write(state: int, name: str, value: object) -> None:
     """Write a file as a whole, in the place of what has its name."""
     temporary = f"{name}.{os.urandom(4).hex()}{TEMPORARY}"
-    with os.fdopen(os.open(temporary, _NEW, 0o644, dir_fd=state), "w", encoding="ascii") as file:
+    with os.fdopen(new_file(state, temporary), "w", encoding="ascii") as file:
         json.dump(value, file)
         file.flush()
         os.fsync(file.fileno())
@@ -128,7 +172,7 @@ def read_plan(directory: str) -> dict[str, Any] | None:
         RefusedError: somebody else may have written it.
     """
     try:
-        with _opened(directory) as (_, state):
+        with folder_in(directory, STATE) as state:
             data = read_own(state, _PLAN, os.path.join(directory, STATE, _PLAN), "a plan of kdump", _MOST_PLAN)
         plan: Any = parsed(data)
         _PLAN_RULE(plan, "")
@@ -160,7 +204,7 @@ def write_plan(directory: str, plan: dict[str, Any]) -> None:
         RefusedError: somebody else may write there.
         OSError: it cannot be written.
     """
-    with _opened(directory, makes=True) as (_, state):
+    with folder_in(directory, STATE, makes=True) as state:
         _write(state, _PLAN, plan)
 
 
@@ -196,7 +240,7 @@ def read_notes(directory: str) -> Iterator[dict[str, Any]]:
         NotThisExportError: a note cannot be read.
         RefusedError: somebody else may have written it.
     """
-    with _opened(directory) as (_, state):
+    with folder_in(directory, STATE) as state:
         for name in sorted(os.listdir(state)):
             if not name.endswith(_NOTE):
                 continue
@@ -223,7 +267,7 @@ def write_note(directory: str, note: dict[str, Any]) -> None:
         RefusedError: somebody else may write there.
         OSError: it cannot be written.
     """
-    with _opened(directory) as (_, state):
+    with folder_in(directory, STATE) as state:
         _write(state, f"{note['name']}{_NOTE}", note)
 
 
@@ -245,18 +289,10 @@ def remove_rows(directory: str, note: dict[str, Any], kind: str) -> None:
         raise NotThisExportError(
             f"{path}: this note cannot be read (path is no name that kdump gives); name another directory"
         )
-    topic, partition, file = note["path"].split("/")
-    with _opened(directory) as (outer, state):
-        with suppress(FileNotFoundError):
-            first = open_own_directory(os.path.join(directory, topic), outer, topic)
-            try:
-                second = open_own_directory(os.path.join(directory, topic, partition), first, partition)
-                try:
-                    os.unlink(file, dir_fd=second)
-                finally:
-                    os.close(second)
-            finally:
-                os.close(first)
+    folder, _, file = note["path"].rpartition("/")
+    with suppress(FileNotFoundError), folder_in(directory, folder) as rows:
+        os.unlink(file, dir_fd=rows)
+    with folder_in(directory, STATE) as state:
         os.unlink(f"{name}{_NOTE}", dir_fd=state)
 
 
@@ -270,10 +306,11 @@ def remove_temporaries(directory: str) -> None:
     Raises:
         RefusedError: somebody else may write there.
     """
-    for folder, _, names in os.walk(own_place(directory, sticky=False)):
-        for name in names:
-            if name.startswith(".") and name.endswith(TEMPORARY):
-                os.unlink(os.path.join(folder, name))  # noqa: PTH108
+    with _outer(directory) as outer:
+        for _, _, names, folder in os.fwalk(dir_fd=outer):
+            for name in names:
+                if name.startswith(".") and name.endswith(TEMPORARY):
+                    os.unlink(name, dir_fd=folder)
 
 
 def remove_state(directory: str) -> None:
@@ -286,10 +323,11 @@ def remove_state(directory: str) -> None:
         RefusedError: somebody else may write there.
         OSError: something else lies there too.
     """
-    with _opened(directory) as (outer, state):
-        for name in os.listdir(state):
-            if name == _PLAN or name.endswith((_NOTE, TEMPORARY)):
-                os.unlink(name, dir_fd=state)
+    with _outer(directory) as outer:
+        with folder_in(directory, STATE) as state:
+            for name in os.listdir(state):
+                if name == _PLAN or name.endswith((_NOTE, TEMPORARY)):
+                    os.unlink(name, dir_fd=state)
         os.rmdir(STATE, dir_fd=outer)
 
 
@@ -299,10 +337,12 @@ def remove_attempt(directory: str, folder: str, name: str) -> None:
     Args:
         directory: of the export.
         folder, name: of the part.
+
+    Raises:
+        RefusedError: somebody else may write there, or a link leads away.
     """
-    where = own_place(directory, sticky=False)
     for inside, begin in ((folder, f".{name}."), (STATE, f"{name}{_NOTE}.")):
-        place = os.path.join(where, inside)
-        for one in os.listdir(place) if os.path.isdir(place) else ():
-            if one.startswith(begin) and one.endswith(TEMPORARY):
-                os.unlink(os.path.join(place, one))  # noqa: PTH108
+        with suppress(FileNotFoundError), folder_in(directory, inside) as place:
+            for one in os.listdir(place):
+                if one.startswith(begin) and one.endswith(TEMPORARY):
+                    os.unlink(one, dir_fd=place)

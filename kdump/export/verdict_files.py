@@ -169,8 +169,8 @@ class Summary:
         Args:
             directory: where to.
         """
-        path = os.path.join(directory, "summary.parquet")
-        with RowFile(path, "parquet", "summary", SUMMARY, placed=False, redactor=self._redactor) as file:
+        place = directory, "", "summary.parquet"
+        with RowFile(*place, "parquet", "summary", SUMMARY, placed=False, redactor=self._redactor) as file:
             file.write(from_rows(self.rows(), SUMMARY))
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
-from kdump.export.state import TEMPORARY
+from kdump.export.state import TEMPORARY, folder_in, new_file
 from kdump.export.tables import FOLDERS, Kind
 from kdump.render.json.lines import text_or_bytes
-from kdump.storage.own_files import make_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +49,9 @@ class RowFile:
     """Takes record batches for one file.
 
     Args:
-        path: of the file; what lies there is replaced at the end.
+        directory: of the export.
+        folder: inside it, where the file lies; empty for the directory itself.
+        name: of the file; what has it is replaced at the end.
         kind: parquet, json or csv.
         table: its name.
         columns: of the record batches.
@@ -59,12 +60,15 @@ class RowFile:
         redactor: hides what may not be seen; None where all may.
 
     Raises:
+        RefusedError: somebody else may write there, or a link leads away.
         OSError: it cannot be written.
     """
 
     def __init__(
         self,
-        path: str,
+        directory: str,
+        folder: str,
+        name: str,
         kind: str,
         table: str,
         columns: Sequence[Column],
@@ -73,12 +77,12 @@ class RowFile:
         redactor: Redactor | None = None,
     ) -> None:
         self._table, self._columns, self._redactor = table, columns, redactor
-        make_directories(os.path.dirname(path))
-        directory, name = os.path.split(path)
-        self._path = path
+        self._place, self._name = (directory, folder), name
         # readers leave names with a dot at the front alone; two attempts at one file do not meet
-        self._temporary = os.path.join(directory, f".{name}.{os.urandom(4).hex()}{TEMPORARY}")
-        self._writer: _Writer = _MAKE[kind](self._temporary, table, columns, placed)
+        self._temporary = f".{name}.{os.urandom(4).hex()}{TEMPORARY}"
+        with folder_in(*self._place, makes=True) as at:
+            self._file = os.fdopen(new_file(at, self._temporary), "wb")
+        self._writer: _Writer = _MAKE[kind](self._file, table, columns, placed)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
@@ -94,17 +98,29 @@ class RowFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
-        if kind is not None:
-            os.unlink(self._temporary)  # noqa: PTH108
-            return
-        with open(self._temporary, "rb") as file:  # noqa: PTH123
-            os.fsync(file.fileno())
-        os.replace(self._temporary, self._path)  # noqa: PTH105
+        try:
+            with self._file:
+                self._writer.close()
+                if kind is None:
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
+        except (OSError, ValueError):
+            if kind is None:
+                self._leave(is_whole=False)
+                raise
+        self._leave(is_whole=kind is None)
+
+    def _leave(self, *, is_whole: bool) -> None:
+        """Give the file its name, or remove it. Its directory is opened again: files of many may be open."""
+        with folder_in(*self._place) as at:
+            if is_whole:
+                os.replace(self._temporary, self._name, src_dir_fd=at, dst_dir_fd=at)
+            else:
+                os.unlink(self._temporary, dir_fd=at)
 
 
 class _Parquet:
-    def __init__(self, path: str, _table: str, columns: Sequence[Column], placed: bool) -> None:
+    def __init__(self, file: BinaryIO, _table: str, columns: Sequence[Column], placed: bool) -> None:
         from pyarrow import parquet
 
         from kdump.export.arrow import schema_of
@@ -112,7 +128,7 @@ class _Parquet:
         left_out = FOLDERS if placed else ()
         self._names = [column.name for column in columns if column.name not in left_out]
         schema = schema_of(column for column in columns if column.name in self._names)
-        self._writer = parquet.ParquetWriter(path, schema, compression="zstd")
+        self._writer = parquet.ParquetWriter(file, schema, compression="zstd")
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
@@ -138,19 +154,19 @@ class _Parquet:
 class _Lines:
     """Text, a line for each row."""
 
-    def __init__(self, path: str, head: str, line: Callable[[dict[str, Any]], str]) -> None:
-        self._file = open(path, "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115
+    def __init__(self, file: BinaryIO, head: str, line: Callable[[dict[str, Any]], str]) -> None:
+        self._file = file
         self._line = line
-        self._file.write(head)
+        self._file.write(head.encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._file.writelines(self._line(row) for row in batch.to_pylist())
+        self._file.writelines(self._line(row).encode() for row in batch.to_pylist())
 
     def close(self) -> None:
-        self._file.close()
+        self._file.flush()
 
 
-def _json(path: str, table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
+def _json(file: BinaryIO, table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
     plain: dict[Kind, Callable[[Any], object]] = {
         Kind.BYTES: text_or_bytes,
         Kind.HEADERS: _pairs,
@@ -164,7 +180,7 @@ def _json(path: str, table: str, columns: Sequence[Column], _placed: bool) -> _L
             row[name] = change(row[name])
         return json.dumps({"type": type_, **row}, separators=(",", ":")) + "\n"
 
-    return _Lines(path, "", line)
+    return _Lines(file, "", line)
 
 
 def _pairs(headers: list[dict[str, Any]] | None) -> object:
@@ -175,14 +191,14 @@ def _parsed(text: str | None) -> object:
     return None if text is None else json.loads(text)
 
 
-def _csv(path: str, _table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
+def _csv(file: BinaryIO, _table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
     names = [column.name for column in columns]
     kinds = {column.name: column.kind for column in columns}
 
     def line(row: dict[str, Any]) -> str:
         return ",".join([_cell(row[name], kinds[name]) for name in names]) + "\n"
 
-    return _Lines(path, ",".join(names) + "\n", line)
+    return _Lines(file, ",".join(names) + "\n", line)
 
 
 def _cell(value: object, kind: Kind) -> str:
@@ -204,7 +220,7 @@ def _cell(value: object, kind: Kind) -> str:
     return text if text and _SPECIAL.isdisjoint(text) else '"' + text.replace('"', '""') + '"'
 
 
-_MAKE: dict[str, Callable[[str, str, Sequence[Column], bool], _Writer]] = {
+_MAKE: dict[str, Callable[[BinaryIO, str, Sequence[Column], bool], _Writer]] = {
     "parquet": _Parquet,
     "json": _json,
     "csv": _csv,

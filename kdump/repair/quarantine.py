@@ -76,7 +76,11 @@ class Quarantine:
         with ExitStack() as made:  # goes again where something fails
             if has_made_root:
                 made.callback(_remove_directory, root, ops)
-                _make_directory(os.path.dirname(root), os.path.basename(root), ops)
+                try:
+                    _make_directory(os.path.dirname(root), os.path.basename(root), ops)
+                except FileExistsError:  # somebody else has been faster: it is not removed
+                    made.pop_all()
+                    raise
             above = os.open(root, DIRECTORY | os.O_NOFOLLOW)
             made.callback(os.close, above)
             owners = {os.geteuid(), 0, *(() if os.geteuid() else (owner,))}

@@ -32,7 +32,7 @@ from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.open_files import open_source
 from kdump.storage.outputs import refuse_inside_sources
-from kdump.storage.own_files import DIRECTORY
+from kdump.storage.own_files import make_own_place, open_own_directory, open_own_place
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.value import Value
@@ -400,7 +400,8 @@ def write_aside(plan: Plan, output: str, inputs: Sequence[str] = (), ops: FileOp
         ops: makes the calls.
 
     Raises:
-        RefusedError: it lies in what is read, in a log directory, or has such files already.
+        RefusedError: it lies in what is read, in a log directory, or has such files already; somebody else may write
+            there.
         FailedError: a call failed.
     """
     ops = ops or FileOps()
@@ -415,9 +416,13 @@ def write_aside(plan: Plan, output: str, inputs: Sequence[str] = (), ops: FileOp
     if not plan.changes:
         return
     try:
-        above, name = os.path.split(os.path.realpath(output))
-        outer = os.open(above, DIRECTORY) if not name else _made(os.open(above, DIRECTORY), name, ops)
-        inner = _made(outer, plan.partition, ops)
+        outer = _opened(output, ops)
+        try:
+            if state_of(outer, plan.partition) is None:
+                ops.make_directory(outer, plan.partition)
+            inner = open_own_directory(folder, outer, plan.partition)
+        finally:
+            os.close(outer)
         try:
             for change in plan.changes:
                 if change.content is not None:
@@ -428,14 +433,12 @@ def write_aside(plan: Plan, output: str, inputs: Sequence[str] = (), ops: FileOp
         raise FailedError(f"{folder}: {error.strerror}; the partition was not touched") from error
 
 
-def _made(above: int, name: str, ops: FileOps) -> int:
-    """The descriptor of a directory, made where it is not there; that of the one above it is closed."""
+def _opened(output: str, ops: FileOps) -> int:
+    """The descriptor of the directory of a result, made where it is not there."""
     try:
-        if state_of(above, name) is None:
-            ops.make_directory(above, name)
-        return os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
-    finally:
-        os.close(above)
+        return open_own_place(output)
+    except FileNotFoundError:
+        return make_own_place(output, ops, is_new=False)
 
 
 def _write(directory: int, name: str, data: bytes, ops: FileOps) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.storage.fsops import FileOps
 from kdump.storage.names import run_base
 from kdump.storage.outputs import refuse_inside_sources
-from kdump.storage.own_files import DIRECTORY, demand_leftovers, own_place
+from kdump.storage.own_files import DIRECTORY, demand_leftovers, demand_own_place, make_own_place
 from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -38,21 +38,7 @@ class CarveOutput:
     def __init__(self, path: str, inputs: Sequence[str] = (), ops: FileOps | None = None) -> None:
         self._ops = ops or FileOps()
         refuse_inside_sources(path, inputs, "--to")
-        self._check(path)
-        if not os.path.isdir(path):
-            parent = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                self._ops.make_directory(parent, os.path.basename(os.path.realpath(path)))
-                self._ops.sync(parent)
-            finally:
-                os.close(parent)
-        names = os.listdir(path)
-        self._fd = os.open(own_place(path, sticky=False) if names else path, DIRECTORY)
-        try:
-            demand_leftovers(self._fd, path, names)
-        except BaseException:
-            os.close(self._fd)
-            raise
+        self._fd, names = self._opened(path)
         for name in sorted(names, key=lambda one: one == _MARK):  # the mark last: it says what the rest is
             self._ops.remove(self._fd, name)
         os.close(self._ops.create(self._fd, _MARK))
@@ -60,18 +46,29 @@ class CarveOutput:
         self._sizes: dict[str, int] = {}
         self._has_runs = False
 
-    @staticmethod
-    def _check(path: str) -> None:
-        real = os.path.realpath(path)
-        if os.path.lexists(path):
-            if not os.path.isdir(path):
-                raise RefusedError(f"{path}: is a file; name a new directory for --to")
-            names = os.listdir(path)
+    def _opened(self, path: str) -> tuple[int, list[str]]:
+        """Open the directory, and make it where it is not there; return the names that may be removed in it.
+
+        It is listed once: what appears later was judged by nobody, and stays.
+        """
+        if not os.path.lexists(path):
+            if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+                raise RefusedError(f"{path}: the directory to make it in does not exist")
+            return make_own_place(path, self._ops, is_new=True), []
+        if not os.path.isdir(path):
+            raise RefusedError(f"{path}: is a file; name a new directory for --to")
+        directory = os.open(path, DIRECTORY)
+        try:
+            names = os.listdir(directory)
             others = sorted(name for name in names if not _is_left(name, was_killed=_MARK in names))
             if others:
                 raise RefusedError(f"{path}: holds {others[0]}; name a new directory for --to")
-        elif not os.path.isdir(os.path.dirname(real)):
-            raise RefusedError(f"{path}: the directory to make it in does not exist")
+            demand_own_place(path, directory)
+            demand_leftovers(directory, path, names)
+        except BaseException:
+            os.close(directory)
+            raise
+        return directory, names
 
     @contextmanager
     def appending(self, name: str) -> Iterator[Callable[[bytes], None]]:

@@ -43,16 +43,17 @@ from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.twice import AtTwoPlacesError, CopyLog, moved_in_holes
 from kdump.rescue.witnesses import Witnesses
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import end_beside
+from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import real
 from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
+from kdump.words.command import option_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -224,6 +225,8 @@ class PartitionSalvage:
                 yield Progress(done, total, log.path)
             self._judge_checkpoint(number)
             if not copy.is_run:
+                unread = lost_of(copy.directory).rows_unread
+                self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
                 self._mend_offsets(number)
         self._mend_by_copies()
@@ -350,7 +353,8 @@ class PartitionSalvage:
                 for one in error.sides
             )
             why = "the same batch stands at different offsets, and its neighbours decide neither"
-            raise RefusalError(f"{self.name}: {why}: {sides}. Say which counts: --prefer SOURCE") from None
+            how = self._how_to_choose(self.read[one.log].copy for one in error.sides)
+            raise RefusalError(f"{self.name}: {why}: {sides}. {how}") from None
         for number, findings in given.items():
             self._again(number, findings)
 
@@ -578,7 +582,7 @@ class PartitionSalvage:
                 partings = self._partings(logs, cuts, prefer)
             except ContradictionError as error:
                 sides = "; ".join(self._side(side) for side in error.sides)
-                how = "Say which counts: --prefer SOURCE"
+                how = self._how_to_choose(self.read[side.log].copy for side in error.sides)
                 if prefer is not None:
                     how = f"--prefer {self._options.prefer} has nothing there: leave out the source that does not count"
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. {how}") from None
@@ -588,7 +592,8 @@ class PartitionSalvage:
                 if partings is not None and prefer is not None:
                     self._note_unsure(line, partings, prefer)
                 return line
-        raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other; use --prefer SOURCE")
+        how = self._how_to_choose(range(len(self._copies)))
+        raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other. {how}")
 
     def _line_of(self, logs: list[LineLog], cuts: list[int], prefer: int | None, *, knows_partings: bool) -> Line:
         limits = self._options.limits
@@ -662,7 +667,7 @@ class PartitionSalvage:
             f"only the last batch of {one.log.path} (offsets {runs[-1].first}..{runs[-1].last}) has the leader "
             f"epoch {runs[-1].epoch}, for which batches of other sources would not count; one wrong bit looks the same"
         )
-        raise RefusalError(f"{self.name}: {why}. Say which counts: --prefer SOURCE")
+        raise RefusalError(f"{self.name}: {why}. {self._how_to_choose(range(len(self._copies)))}")
 
     def _around(self) -> list[tuple[int, int, int | None]]:
         """Return of each log where the next one of its copy begins, the last offset before it, the epoch behind it.
@@ -697,6 +702,15 @@ class PartitionSalvage:
         log = self.read[side.log].log
         what = f"offsets {side.first}..{side.last}, epoch {side.epoch}, crc {side.crc:#010x}"
         return f"{log.path} at byte {side.position} has {what}"
+
+    def _how_to_choose(self, copies: Iterable[int]) -> str:
+        """Say how some copies are told apart: by the paths of the user, which are not those of the partitions."""
+        each = {number: self._copies[number].source for number in copies}
+        sources = list(dict.fromkeys(each.values()))
+        if len(sources) > 1 or len(each) == 1:
+            return f"Say which counts: {option_with('--prefer', sources)}"
+        places = option_with("--prefer", list(dict.fromkeys(self._copies[number].path for number in each)))
+        return f"All of them lie in {sources[0]}: name their directories as sources, and say which counts: {places}"
 
     def _preferred(self) -> int | None:
         wanted = self._options.prefer

@@ -87,12 +87,13 @@ def salvage(
         whole = target.check(sources, {name: work.sources for name, work in works.items()})
         target.clean()
     except RefusedError as error:
+        target.close()
         yield SalvageRefused("", str(error), failed=False)
         return
     except OSError as error:
+        target.close()
         yield SalvageRefused("", _sentence(error), failed=True)
         return
-    yield from _parts_only(works.values())
     doubtful = None
     parts = list(works.items())
     unread = {name: _problems_of(name, found.problems, sources) for name in works}
@@ -102,6 +103,7 @@ def salvage(
         return iter(()) if name in whole else _partition(work, target, options, ops, unread[name])
 
     try:
+        yield from _parts_only(works.values())
         doubtful = None if options.doubtful is None else DoubtfulFile(options.doubtful, ops)
         with in_order(range(len(parts)), make, options.jobs, total=_total(works) if options.progress else None) as made:
             for (name, work), items in zip(parts, made, strict=False):
@@ -132,6 +134,8 @@ def _named_at_last(
                 doubtful.write(item)
             elif isinstance(item, SalvageDone) and failed is None:
                 target.publish(name)
+        except RefusedError as error:
+            failed = SalvageRefused(name, str(error), failed=False)
         except OSError as error:
             failed = SalvageRefused(name, f"{name}: {_sentence(error)}", failed=True)
         if not isinstance(item, bytes) and (failed is None or isinstance(item, Progress)):
@@ -213,7 +217,7 @@ def _partition(
         writer = LineWriter(work, line, target, options, ops)
         writer.judge_transactions()
         yield from _written(work, writer, target, ops, _without([*unread, *work.problems]))
-    except RefusalError as error:
+    except (RefusalError, RefusedError) as error:
         yield SalvageRefused(work.name, str(error), failed=False)
     except ChangedError as error:
         yield OpenFailure(work.name, "read", f"{work.name}: {error}")

@@ -5,13 +5,21 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kdump.storage.directory import cannot_list
 from kdump.storage.names import SALVAGE_ROWS
 from kdump.storage.outputs import refuse_inside_sources
-from kdump.storage.own_files import DIRECTORY, demand_leftovers, open_own, own_place
+from kdump.storage.own_files import (
+    DIRECTORY,
+    demand_leftovers,
+    demand_own_place,
+    make_own_place,
+    open_own,
+    own_place,
+)
 from kdump.storage.paths import parent
 from kdump.storage.refusal import RefusedError
 from kdump.words.command import ShellCommand, named
@@ -41,11 +49,14 @@ class Target:
         self.path = path
         self.fd = -1
         self._ops = ops
+        self._sources: tuple[str, ...] = ()
+        self._seen: list[str] = []  # what lay there when it was judged
 
     def check(self, sources: Iterable[str], names: dict[str, tuple[str, ...]]) -> set[str]:
         """Refuse a directory that is not new, not empty, or has what salvage has not left.
 
-        Partitions that it has made in other runs stay as they are: the steps of verify come one after the other.
+        Partitions that it has made in other runs stay as they are: the steps of verify come one after the other. A
+        directory that is there is opened, and stays open: what was looked at is what is written to.
 
         Args:
             sources: the paths of the user: it may lie in none.
@@ -58,7 +69,8 @@ class Target:
             RefusedError: it is refused.
             OSError: it cannot be made.
         """
-        refuse_inside_sources(self.path, sources, "--to")
+        self._sources = tuple(sources)
+        refuse_inside_sources(self.path, self._sources, "--to")
         if not os.path.lexists(self.path):
             above = parent(self.path) or "."
             if not os.path.lexists(above):
@@ -68,32 +80,34 @@ class Target:
             os.close(os.open(above, DIRECTORY))
             if not os.access(above, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
                 raise PermissionError(errno.EACCES, f"cannot be made: {os.strerror(errno.EACCES)}", self.path)
+            own_place(self.path, sticky=False)
             return set()
         if not os.path.isdir(self.path):
             raise RefusedError(f"{self.path}: not a directory; name a new one")
-        whole = self._whole(names)
-        self._demand_own()
-        return whole
+        try:
+            return self._opened(names)
+        except BaseException:
+            self.close()
+            raise
 
-    def _demand_own(self) -> None:
-        """What a former run has left says what is removed, and what stays as it is: it must be the user's own.
+    def _opened(self, names: dict[str, tuple[str, ...]]) -> set[str]:
+        """Open the directory that is there; what a former run has left says what is removed, and what stays.
 
         Raises:
-            RefusedError: somebody else may have made it.
+            RefusedError: it has something else, or somebody else may have made it.
         """
-        if os.listdir(self.path):
-            directory = os.open(own_place(self.path, sticky=False), DIRECTORY | os.O_NOFOLLOW)
-            try:
-                demand_leftovers(directory, self.path, os.listdir(directory))
-            finally:
-                os.close(directory)
-
-    def _whole(self, names: dict[str, tuple[str, ...]]) -> set[str]:
-        whole: set[str] = set()
         try:
-            entries = set(os.listdir(self.path))
+            self.fd = os.open(self.path, DIRECTORY)
+            self._seen = sorted(os.listdir(self.fd))
         except OSError as error:
             raise RefusedError(cannot_list(self.path, error).sentence) from None
+        whole = self._whole(set(self._seen), names)
+        demand_own_place(self.path, self.fd)
+        demand_leftovers(self.fd, self.path, self._seen)
+        return whole
+
+    def _whole(self, entries: set[str], names: dict[str, tuple[str, ...]]) -> set[str]:
+        whole: set[str] = set()
         for entry in sorted(entries):
             if entry.startswith(_TEMPORARY):
                 continue
@@ -131,38 +145,27 @@ class Target:
             RefusedError: they are no file, or somebody else may have written them.
             OSError: there are none.
         """
-        path = self.rows_path(partition)
-        directory = os.open(self.path, DIRECTORY)
-        try:
-            return os.fdopen(open_own(directory, os.path.basename(path), path, "a file of rows of kdump"), "rb")
-        finally:
-            os.close(directory)
+        name = f"{partition}{SALVAGE_ROWS}"
+        return os.fdopen(open_own(self.fd, name, self.rows_path(partition), "a file of rows of kdump"), "rb")
 
     def open(self) -> None:
-        """Open the directory, and make it where it is not there."""
+        """Open the directory, and make it where it was not there; each process does so for itself.
+
+        Raises:
+            RefusedError: somebody else has made it meanwhile, or it lies in a source by now.
+            OSError: it cannot be made.
+        """
         if self.fd >= 0:
             return
-        if not os.path.isdir(self.path):
-            above = os.open(parent(self.path) or ".", DIRECTORY)
-            try:
-                with suppress(FileExistsError):  # another process has made it meanwhile
-                    self._ops.make_directory(above, os.path.basename(os.path.normpath(self.path)))
-                self._ops.sync(above)
-            finally:
-                os.close(above)
-        self.fd = os.open(self.path, DIRECTORY)
+        refuse_inside_sources(self.path, self._sources, "--to")
+        self.fd = make_own_place(self.path, self._ops, is_new=False)
 
     def clean(self) -> None:
-        """Remove what a killed run has left, before anything is made."""
-        if not os.path.isdir(self.path):
-            return
-        self.open()
-        for entry in sorted(os.listdir(self.fd)):
+        """Remove what a killed run has left, before anything is made: what was judged, and nothing that came since."""
+        for entry in self._seen:
             if entry.startswith(_TEMPORARY):
                 self.discard(entry)
-            elif entry.endswith(SALVAGE_ROWS) and not os.path.lexists(
-                os.path.join(self.path, entry.removesuffix(SALVAGE_ROWS))
-            ):
+            elif entry.endswith(SALVAGE_ROWS) and entry.removesuffix(SALVAGE_ROWS) not in self._seen:
                 self._ops.remove(self.fd, entry)
 
     def publish(self, partition: str) -> None:
@@ -183,7 +186,7 @@ class Target:
         Args:
             partition: its name.
         """
-        with suppress(OSError):
+        with suppress(OSError, RefusedError):
             self.open()
             for name in (f"{_TEMPORARY}{partition}", _rows_name(partition)):
                 with suppress(OSError):
@@ -191,10 +194,11 @@ class Target:
 
     def discard(self, name: str) -> None:
         """Remove a temporary file, or a temporary directory with its files."""
-        path = os.path.join(self.path, name)
-        if not os.path.lexists(path):
+        try:
+            found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
             return
-        if not os.path.isdir(path) or os.path.islink(path):
+        if not stat.S_ISDIR(found.st_mode):
             self._ops.remove(self.fd, name)
             return
         inner = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self.fd)

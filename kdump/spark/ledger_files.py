@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import stat
 import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.checks.ledger import Ledger, LedgerError
-from kdump.storage.own_files import open_own, open_own_directory, own_place
+from kdump.storage.own_files import open_own, open_own_directory, open_own_place
 
 if TYPE_CHECKING:
     from kdump.checks.ledger import Known
@@ -64,13 +65,17 @@ class LedgerFiles(Ledger):
         """The lock: the directory itself; a process that ends lets go of it."""
         path = self._place
         try:
-            folder = own_place(os.path.dirname(os.path.abspath(path)))
-            place = os.path.join(folder, os.path.basename(os.path.abspath(path)))
-            with suppress(FileExistsError):
-                os.mkdir(place, 0o755)  # noqa: PTH102
-            if os.path.lexists(place) and not os.path.isdir(place):
-                raise LedgerError(f"{path}: is a file; --engine spark keeps a directory", is_refused=True)
-            lock = open_own_directory(place)
+            outer, name = os.path.split(os.path.abspath(path))
+            folder = open_own_place(outer, sticky=True)
+            try:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o755, dir_fd=folder)
+                mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+                if not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+                    raise LedgerError(f"{path}: is a file; --engine spark keeps a directory", is_refused=True)
+                lock = open_own_directory(os.path.join(outer, name), folder, name)
+            finally:
+                os.close(folder)
         except OSError as error:
             raise LedgerError(f"{path}: cannot be opened: {error.strerror}") from None
         try:

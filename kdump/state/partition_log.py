@@ -318,10 +318,10 @@ class PartitionLog:
         """Yield number of the segment and runs of batches with the right CRC up to a place."""
         counts = not self._is_surveyed
         self._last_time = -1
-        distrusted = lost_of(self.directory).distrusted if self.kind is FileKind.LOG else None
-        if distrusted is not None and distrusted.sentence not in self._told_lost:
-            self._told_lost.add(distrusted.sentence)
-            self._report(distrusted)
+        unread = lost_of(self.directory).rows_unread if self.kind is FileKind.LOG else None
+        if unread is not None and unread.sentence not in self._told_lost:
+            self._told_lost.add(unread.sentence)
+            self._report(unread)
         for finding in lost_of(self.directory).findings() if self.kind is FileKind.LOG else ():
             self._tell(finding)
             if not self.bases or (finding.offset or 0) < self.bases[0]:

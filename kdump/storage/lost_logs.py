@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,10 +20,11 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.ranges import RangeSet
-from kdump.storage.file_source import OpenFailure
+from kdump.storage.file_source import OpenFailure, first_line
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import SALVAGE_ROWS, parse_name
-from kdump.storage.own_files import kind_of, why_not_of_owner
+from kdump.storage.open_files import open_source
+from kdump.storage.own_files import why_not_of_owner
 from kdump.storage.paths import exists, is_remote
 from kdump.storage.segment import Segment, cut_off
 
@@ -189,42 +189,47 @@ class LostOffsets:
         """The path that the rows of salvage have."""
         return self._directory.path.rstrip("/") + SALVAGE_ROWS
 
-    @cached_property
-    def distrusted(self) -> OpenFailure | None:
-        """Why rows of salvage that lie beside the partition do not count, None where there are none or they do."""
-        if is_remote(self._rows):
-            return None
-        try:
-            rows, data = os.stat(self._rows, follow_symlinks=False), os.stat(self._directory.path)
-        except OSError:
-            return None
-        if not stat.S_ISREG(rows.st_mode):
-            what = kind_of(rows.st_mode)
-            return OpenFailure(self._rows, "special", f"{self._rows}: is {what}, not rows of salvage")
-        why = why_not_of_owner(self._rows, rows, data)
-        return None if why is None else OpenFailure(self._rows, "other", why)
+    @property
+    def before_salvage(self) -> RangeSet:
+        """The offsets that were lost when salvage made the partition, as far as its rows could be read."""
+        return self._salvaged[0]
+
+    @property
+    def rows_unread(self) -> OpenFailure | None:
+        """Why rows of salvage that lie beside the partition do not count; None where they do, or none are there.
+
+        Who judges holes by them says so: what was lost before would pass for compacted away.
+        """
+        return self._salvaged[1]
 
     @cached_property
-    def before_salvage(self) -> RangeSet:
-        """The offsets that were lost when salvage made the partition, by its rows."""
+    def _salvaged(self) -> tuple[RangeSet, OpenFailure | None]:
         found = RangeSet()
-        if not exists(self._directory.path.rstrip("/") + SALVAGE_ROWS, follow=False):  # it was not made by salvage
-            return found
-        if self.distrusted is not None:
-            return found
-        source = self._directory.cache.open(self._rows, follow=False)
-        if isinstance(source, OpenFailure):  # it was not made by salvage
-            return found
-        with suppress(OSError):
-            for line in _lines(source):
-                with suppress(
-                    ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError
-                ):  # not ours
-                    row = json.loads(line) if b'"loss"' in line else {}
-                    if row.get("type") == "loss" and row["certainty"] in _LOST:
-                        found.add(int(row["offset"]), int(row["lastOffset"]))
-        source.close()
-        return found
+        if _is_absent(self._rows):  # it was not made by salvage
+            return found, None
+        source = open_source(self._rows, follow=False)
+        if isinstance(source, OpenFailure):
+            return found, None if source.missing else self._unread(source.kind, source.sentence)
+        with source:
+            try:
+                if not is_remote(self._rows):
+                    why = why_not_of_owner(self._rows, source.status, os.stat(self._directory.path))
+                    if why is not None:
+                        return found, self._unread("other", why)
+                for line in _lines(source):
+                    with suppress(
+                        ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError
+                    ):  # not ours
+                        row = json.loads(line) if b'"loss"' in line else {}
+                        if row.get("type") == "loss" and row["certainty"] in _LOST:
+                            found.add(int(row["offset"]), int(row["lastOffset"]))
+            except OSError as error:
+                return found, self._unread("read", f"{self._rows}: cannot be read to its end: {first_line(error)}")
+        return found, None
+
+    def _unread(self, kind: str, why: str) -> OpenFailure:
+        means = f"what was lost when salvage made {self._directory.path} is not known from it"
+        return OpenFailure(self._rows, kind, f"{why}; {means}")
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -315,6 +320,19 @@ class LostOffsets:
         if not is_cut or until < end:  # what is behind it is the lost log
             return LostBehind(min(lost), last, None)
         return LostBehind(end, last, cut_off(directory.path_of(base, FileKind.LOG), size, end, until, why), is_sure)
+
+
+def _is_absent(path: str) -> bool:
+    """Whether surely no file is there: where that cannot be told, opening it says why."""
+    if is_remote(path):
+        return not exists(path)
+    try:
+        os.stat(path, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _lines(source: Source) -> Iterator[bytes]:

@@ -24,6 +24,8 @@ from kdump.words.command import ShellCommand, named
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kdump.storage.fsops import FileOps
+
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -89,6 +91,70 @@ def own_place(path: str, *, sticky: bool = True) -> str:
         if at == os.sep:
             return where
         at = os.path.dirname(at)
+
+
+def open_own_place(path: str, *, sticky: bool = False) -> int:
+    """Open a directory that is there, and in which nobody else can change a thing, and return its descriptor.
+
+    Args:
+        path: of it, as the user wrote it.
+        sticky: it may be one where everybody may write, with the sticky bit.
+
+    Raises:
+        RefusedError: somebody else may change what lies there, or where the path leads.
+        OSError: it cannot be opened.
+    """
+    directory = os.open(path, DIRECTORY)
+    try:
+        demand_own_place(path, directory, sticky=sticky)
+    except BaseException:
+        os.close(directory)
+        raise
+    return directory
+
+
+def demand_own_place(path: str, directory: int, *, sticky: bool = False) -> None:
+    """Refuse an open directory that others may change, or in whose place they may put another one.
+
+    Args:
+        path: by which it was opened, as the user wrote it.
+        directory: its descriptor: what was looked at before is what is written to later.
+        sticky: it may be one where everybody may write, with the sticky bit.
+
+    Raises:
+        RefusedError: somebody else may change what lies there, or where the path leads.
+        OSError: it cannot be looked at.
+    """
+    where, found = own_place(path, sticky=sticky), os.fstat(directory)
+    demand_ours(path, found.st_uid, found.st_mode, sticky=sticky)
+    if not os.path.samestat(found, os.stat(where, follow_symlinks=False)):
+        raise RefusedError(f"{path}: another directory has been put in its place meanwhile; run the same command again")
+
+
+def make_own_place(path: str, ops: FileOps, *, is_new: bool) -> int:
+    """Make a directory where only this user can change what lies there, and return its descriptor.
+
+    Args:
+        path: of it, as the user wrote it; the one that it goes into must be there.
+        ops: makes the calls.
+        is_new: it must not be there yet; else one that this user has made meanwhile, in another process, is taken.
+
+    Raises:
+        RefusedError: somebody else has made it meanwhile, or may change where the path leads.
+        OSError: it cannot be made.
+    """
+    outer, name = os.path.split(own_place(path, sticky=False))
+    above = os.open(outer, DIRECTORY | os.O_NOFOLLOW)
+    try:
+        try:
+            ops.make_directory(above, name)
+        except FileExistsError:
+            if is_new:
+                raise
+        ops.sync(above)
+        return open_own_directory(path, above, name)
+    finally:
+        os.close(above)
 
 
 def _demand_stays(path: str, found: os.stat_result) -> None:

@@ -2,13 +2,15 @@
 
 The one who plans and the one who reads may be two machines. Where the second one lacks a disk it finds no files, or an
 empty directory, and that must never pass for a log without records. A log that retention has removed in between is
-another matter: its log directory is there, and is the same.
+another matter: its log directory is there, and is the same. That takes one identity on both sides (`identity_of`);
+where nothing tells it, what is there is read, and what is not there is a fault.
 """
 
 from __future__ import annotations
 
 import os
-from hashlib import sha256
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.kinds import FileKind
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
     from kdump.storage.directory import Contents
 
-_MOST = 65536  # bytes of a meta.properties
+_BY_ID = "directory.id "
+_REMOVED = ": removed since it was listed"
+_UNKNOWN = ": it was seen where the work was planned, and no directory.id tells that this is the same directory"
 
 
 class Sighting(Value):
@@ -35,7 +39,7 @@ class Sighting(Value):
     Args:
         directory: of a partition, or a log directory.
         log_dir: the log directory that it lies in, or is.
-        identity: what tells that log directory from all others; None where nothing does.
+        identity: what tells it from all others, by `identity_of`; None where nothing does.
         cluster, broker: whose it is, None where its meta.properties does not say it.
         logs: name and size (bytes) of each log that is to be read.
         is_alone: the user named its one log, and not the directory.
@@ -64,33 +68,72 @@ class Unseen(NamedTuple):
     is_gone: bool
 
 
+class _Properties(NamedTuple):
+    """What the meta.properties of a log directory says; None for what it does not.
+
+    Attributes:
+        has_any: there is one, and it says something.
+    """
+
+    has_any: bool = False
+    directory_id: str | None = None
+    cluster: str | None = None
+    broker: int | None = None
+
+
 class LogDirs:
-    """What tells log directories apart; each is asked once."""
+    """What log directories say of themselves; each is asked once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str | None, str | None, int | None]] = {}
+        self._known: dict[str, _Properties] = {}
 
-    def of(self, log_dir: str) -> tuple[str | None, str | None, int | None]:
-        """Return identity, cluster and broker of a log directory.
-
-        The identity is what its meta.properties says, but for comments: a broker writes the date there.
-        """
+    def of(self, log_dir: str) -> _Properties:
+        """Return what a log directory says."""
         if log_dir not in self._known:
-            source = open_source(os.path.join(log_dir, FileKind.META_PROPERTIES.value))
-            if isinstance(source, OpenFailure):
-                self._known[log_dir] = None, None, None
-                return self._known[log_dir]
-            with source:
-                try:
-                    lines = source.read_at(0, _MOST).splitlines()
-                except OSError:
-                    lines = []
-            said = sorted(line.strip() for line in lines if line.strip() and not line.lstrip().startswith(b"#"))
             named = LogDir(log_dir)
-            cluster = named.properties.get("cluster.id")
-            identity = sha256(b"\n".join(said)).hexdigest()[:16] if said else None
-            self._known[log_dir] = identity, None if cluster is None else str(cluster), named.node
+            known = named.properties
+            directory_id = known.get("directory.id")
+            own = None if directory_id in (None, "") else str(directory_id)
+            self._known[log_dir] = _Properties(bool(known), own, named.cluster_id, named.node)
         return self._known[log_dir]
+
+
+def identity_of(directory: str, log_dir: str, log_dirs: LogDirs) -> str | None:
+    """Return what tells a directory from all others that may lie under its path, here or on another machine.
+
+    That is the directory.id, which a broker gives each log directory once (since Kafka 3.7). Other properties are the
+    same on all disks of a broker, and other files on those of others. Without an id it is the machine, as it is
+    running, and which directories these are there: another machine, or another disk under the path, has another one.
+
+    Args:
+        directory: of a partition, or the log directory.
+        log_dir: the log directory around it, or itself.
+        log_dirs: tells what they say.
+
+    Returns:
+        None where nothing tells it: on an object store, and where the directory is not there.
+
+    Source: MetaPropertiesEnsemble, DirectoryId.
+    """
+    own = log_dirs.of(log_dir).directory_id
+    if own is not None:
+        return f"{_BY_ID}{own}"
+    try:
+        places = [os.stat(one or os.curdir) for one in (log_dir, directory)]
+        disk = os.statvfs(directory or os.curdir).f_fsid
+    except (OSError, ValueError):  # a URL is no path
+        return None
+    return " ".join([_machine(), str(disk), *(f"{one.st_dev}:{one.st_ino}" for one in places)])
+
+
+def _machine() -> str:
+    """The name of this machine, and of its run: many machines may have one name."""
+    from socket import gethostname
+
+    run = ""
+    with suppress(OSError):
+        run = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{gethostname()} {run}"
 
 
 def sighting_of(directory: str, log_dirs: LogDirs, logs: Iterable[tuple[str, int]] = ()) -> Sighting:
@@ -101,10 +144,11 @@ def sighting_of(directory: str, log_dirs: LogDirs, logs: Iterable[tuple[str, int
         log_dirs: tells log directories apart.
         logs: name and size (bytes) of each log that is to be read.
     """
-    log_dir = directory
-    if log_dirs.of(directory)[0] is None:
-        log_dir = parent(directory) or directory
-    return Sighting(directory, log_dir, *log_dirs.of(log_dir), tuple(logs))
+    log_dir = directory if log_dirs.of(directory).has_any else parent(directory) or directory
+    said = log_dirs.of(log_dir)
+    return Sighting(
+        directory, log_dir, identity_of(directory, log_dir, log_dirs), said.cluster, said.broker, tuple(logs)
+    )
 
 
 def sighted(directory: str, log_dirs: LogDirs, listing: DirectoryListing | None = None) -> Sighting:
@@ -140,18 +184,21 @@ def missed(seen: Sighting, log_dirs: LogDirs) -> list[Unseen]:
         log_dirs: tells log directories apart here.
     """
     listing = DirectoryListing(seen.directory)
-    wrong = _why_not_the_same(seen, log_dirs, listing)
+    wrong = _why_not_here(seen, log_dirs, listing)
     if not seen.logs:
         return [] if wrong is None else [Unseen(OpenFailure(seen.directory, "missing", wrong), None, False)]
     found: list[Unseen] = []
+    is_same: bool | None = None
     for name, size in seen.logs:
         path = os.path.join(seen.directory, name)
         if wrong is None and listing.has(name):
             if not (listing.is_regular(name) or seen.is_alone):
                 found += _not_a_file(path, size)
             continue
-        why = f"no such file: {path}: removed since it was listed" if wrong is None else wrong
-        found.append(Unseen(OpenFailure(path, "missing", why), size, wrong is None))
+        if is_same is None:
+            is_same = seen.identity is not None and seen.identity == identity_of(seen.directory, seen.log_dir, log_dirs)
+        why = wrong or f"no such file: {path}{_REMOVED if is_same else f' {_on()}{_UNKNOWN}'}"
+        found.append(Unseen(OpenFailure(path, "missing", why), size, wrong is None and is_same))
     return found
 
 
@@ -164,25 +211,31 @@ def _not_a_file(path: str, size: int) -> Iterator[Unseen]:
         source.close()
 
 
-def _why_not_the_same(seen: Sighting, log_dirs: LogDirs, listing: DirectoryListing) -> str | None:
-    """Why what is here is not what was seen; None where it is."""
+def _on() -> str:
     from socket import gethostname
 
-    here = log_dirs.of(seen.log_dir)[0]
-    on = f"on {gethostname()}"
-    if seen.identity is not None:
-        if here == seen.identity:
-            missing = listing.error is not None and not isinstance(listing.error, FileNotFoundError)
-            return f"{seen.directory}: cannot be listed {on}: {listing.error}" if missing else None
-        if here is not None:
-            return f"{seen.log_dir}: is another log directory {on} than where the work was planned"
-        return f"{seen.log_dir}: not there {on}, or empty: its files were seen where the work was planned"
+    return f"on {gethostname()}"
+
+
+def _why_not_here(seen: Sighting, log_dirs: LogDirs, listing: DirectoryListing) -> str | None:
+    """Why what is here is not what was seen, as far as that can be told; None where it may be."""
+    here = log_dirs.of(seen.log_dir)
+    was_told = (seen.identity or "").startswith(_BY_ID)
+    if was_told and seen.identity == f"{_BY_ID}{here.directory_id}":
+        is_wrong = listing.error is not None and not isinstance(listing.error, FileNotFoundError)
+        return f"{seen.directory}: cannot be listed {_on()}: {listing.error}" if is_wrong else None
+    had_any = was_told or seen.cluster is not None or seen.broker is not None
+    if had_any and not here.has_any:
+        return f"{seen.log_dir}: not there {_on()}, or empty: its files were seen where the work was planned"
+    if was_told or (had_any and (seen.cluster, seen.broker) != (here.cluster, here.broker)):
+        return f"{seen.log_dir}: is another log directory {_on()} than where the work was planned"
     if listing.error is not None:
-        return f"{seen.directory}: cannot be listed {on}, and was where the work was planned: {listing.error.strerror}"
+        why = listing.error.strerror
+        return f"{seen.directory}: cannot be listed {_on()}, and was where the work was planned: {why}"
     names = list(listing.names)
     if names and (not seen.logs or seen.is_alone or any(map(_is_log, names))):
         return None
-    return f"{seen.directory}: has no logs {on}: they were seen where the work was planned"
+    return f"{seen.directory}: has no logs {_on()}: they were seen where the work was planned"
 
 
 def _is_log(name: str) -> bool:

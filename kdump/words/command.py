@@ -115,6 +115,18 @@ def command_line(command: str, *arguments: str) -> ShellCommand:
     return ShellCommand("kdump", command, *arguments)
 
 
+def option_with(option: str, paths: Sequence[str]) -> str:
+    """Return an option to be added to the command that was given, with each of some paths; of many only the first.
+
+    Args:
+        option: its name.
+        paths: that it can be given, as the user wrote them.
+    """
+    told = [ShellCommand(option, named(path)) for path in paths[:_MOST_PATHS]]
+    more = [f"{len(paths) - _MOST_PATHS} more"] if len(paths) > _MOST_PATHS else []
+    return " or ".join([*told, *more])
+
+
 def with_paths(command: str, paths: Sequence[str], *options: str) -> ShellCommand:
     """Return a command of kdump with paths; PATH... for more of them than a command to paste should have.
 

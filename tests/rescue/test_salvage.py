@@ -1151,7 +1151,24 @@ def test_a_log_start_above_the_end_of_its_own_log_does_not_count_and_is_told(tmp
 
 def test_prefer_names_one_of_the_sources(tmp_path: Path) -> None:
     source = copy(tmp_path, 1, line((0, 4, 1)), None)
-    assert run_kdump(["salvage", source, "--to", "out", "--prefer", "other"], tmp_path).exit == 2
+    done = run_kdump(["salvage", source, "--to", "out", "--prefer", "other"], tmp_path)
+    assert done.exit == 2
+    assert f"say one as it was named: --prefer {source}" in done.stderr.decode()
+
+
+def test_a_contradiction_of_log_directories_names_the_source_to_paste(tmp_path: Path) -> None:
+    """It named the partitions only, and `--prefer broker1/plain-0` was none of the sources."""
+    for broker, mark in ((1, b"v"), (2, b"x")):
+        copy(tmp_path, broker, line((0, 3, 1)) + line((4, 5, 1), mark=mark), [(1, 0)])
+    args = ["salvage", "broker1", "broker2/", "--to", "out"]
+    done = run_kdump(args, tmp_path)
+    assert done.exit == 12
+    assert done.stderr.decode().endswith("Say which counts: --prefer broker1 or --prefer broker2/\n")
+    done = run_kdump([*args, "--prefer", "broker1/plain-0"], tmp_path)
+    assert done.exit == 2
+    assert "is none of the sources; it lies in one: --prefer broker1\n" in done.stderr.decode()
+    assert run_kdump([*args, "--prefer", "broker2/"], tmp_path).exit == 0
+    assert b"x5" in batches(tmp_path / "out" / "plain-0")[5]
 
 
 def test_one_wrong_bit_in_the_last_epoch_of_a_copy_wins_over_no_other_copy(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.support.coordinator_records import at, commit, transaction
 from tests.support.partitions import name as file_name
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
-from tests.support.segments import Record
+from tests.support.segments import Record, batch
 from tests.support.shells import HOSTILE, words_of
 
 if TYPE_CHECKING:
@@ -140,6 +140,15 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
     run = run_kdump(["salvage", "--name", "t-0", "--to", f"./{name}-out", "--", f"./{one}/{SECOND}.log"], root)
     for command in behind(said(run), "salvage them all: "):
         yield command, (one,)
+    sides = f"{name}-1", f"{name}-2"
+    for side in sides:
+        write(root / side / "t-0", {file_name(0): batch(0, [side.encode("utf-8", "surrogateescape")])})
+    paths = [f"./{side}" for side in sides]
+    for command in behind(said(run_kdump(["salvage", "--to", "out", "--", *paths], root)), "Say which counts: "):
+        yield f"kdump salvage {command}", (*paths,)
+    run = run_kdump(["salvage", "--to", "out", "--prefer", f"{paths[0]}/t-0", "--", *paths], root)
+    for command in behind(said(run), "it lies in one: "):
+        yield f"kdump salvage {command}", (paths[0],)
 
 
 def _carved(root: Path, name: str) -> Iterator[Printed]:
