@@ -288,7 +288,8 @@ HEADERS = [
     if case.file.endswith(".log")
     and {*case.codes} & {"O01", "O02", "O03", "B03", "B04", "E01", "E03", "L05", "L06", "L07", "L08"}
 ]
-AMBIGUOUS = {"l10-duplicate", "o01-renamed-up"}
+AMBIGUOUS = {"o01-renamed-up"}
+TWICE = {"l10-duplicate"}  # a batch that stands there twice has no other place
 
 
 @pytest.mark.parametrize("case", HEADERS, ids=lambda case: case.name)
@@ -296,8 +297,8 @@ def test_header_fields_that_are_determined_are_restored_byte_for_byte(case: Case
     log = case.build(tmp_path / "logs") / case.file
     before = log.read_bytes()
     plan = plan_patches(str(log), findings_of(log))
-    if case.name in AMBIGUOUS:
-        assert plan.refused
+    if case.name in AMBIGUOUS | TWICE:
+        assert bool(plan.refused) is (case.name in AMBIGUOUS)
         assert plan.changes == ()
         return
     apply_plan(plan, tmp_path / "q")
