@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.missing_offsets import Proof
+from kdump.broker.missing_offsets import MOST_HOLES, Proof
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk, settled_windows
@@ -132,9 +132,9 @@ class HoleProofs:
     def of(self, gaps: Sequence[HoleInLog], *, is_end: bool = True) -> dict[HoleInLog, ShownHole]:
         """Return what is proven about holes of the log, in order; nothing of those of which nothing is.
 
-        Many holes may come in parts. The last one of a part is not settled yet, unless it is the end: what comes behind
-        it counts too, and it must come again as the first of the next part. The last one of all may lie behind the last
-        batch.
+        Many holes may come in parts; `each` makes them. The last one of a part is not settled yet, unless it is the
+        end: what comes behind it counts too, and it must come again as the first of the next part. The last one of all
+        may lie behind the last batch.
 
         Args:
             gaps: the holes.
@@ -149,6 +149,18 @@ class HoleProofs:
                 if gap not in found or found[gap].proof is not Proof.SHOWN:
                     found[gap] = ShownHole(Proof.MARKER)
         return found
+
+    def each(self, gaps: Iterable[HoleInLog]) -> Iterator[tuple[HoleInLog, ShownHole]]:
+        """Yield the holes of the log about which something is proven, out of all, in order."""
+        part: list[HoleInLog] = []
+        for gap in gaps:
+            part.append(gap)
+            if len(part) >= MOST_HOLES:
+                found = self.of(part, is_end=False)
+                yield from ((one, found[one]) for one in part[:-1] if one in found)
+                del part[:-1]
+        found = self.of(part) if part else {}
+        yield from ((one, found[one]) for one in part if one in found)
 
     def _shown(self, gaps: Sequence[HoleInLog], *, is_end: bool) -> dict[HoleInLog, ShownHole]:
         """What the offset index shows of holes."""
