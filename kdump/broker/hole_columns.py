@@ -35,7 +35,7 @@ class HoleRun(NamedTuple, Generic[K]):
 
     begin: HeldHole[K]
     end: HeldHole[K]
-    count: int
+    parts: int
 
 
 class HoleColumns(Generic[K]):

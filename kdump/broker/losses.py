@@ -510,7 +510,7 @@ class PartitionLosses:
                 return  # it may go on
             if self._judge.early(self._hole_of(run)) is None:
                 return  # no more can be said of those behind it
-            for _ in range(run.count):
+            for _ in range(run.parts):
                 yield self._waiting.pop().last
 
     def conclude(self) -> None:
@@ -524,7 +524,7 @@ class PartitionLosses:
         count = 0
         while (run := self._waiting.first_run()) is not None:
             verdict = self._judge.verdict(self._hole_of(run))
-            for _ in range(run.count):
+            for _ in range(run.parts):
                 held = self._waiting.pop()
                 part += self._judged(OffsetHole(held.first, held.last, None, held.kind), held, verdict)
                 count += 1

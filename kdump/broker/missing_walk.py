@@ -143,7 +143,7 @@ class LostHoles:
         if is_alone:
             loss, _ = losses.unexplained[Code.L19]
             return of_unexplained(Code.L19, loss.replace(file=one.file, position=one.position), 1)
-        return as_lost(of_hole(one._replace(kind=name)), proof)
+        return as_lost(of_hole(HeldHole(*one[:4], name)), proof)
 
     def _may_be_proven(self, first: int, last: int) -> bool:
         number = max(self._partition.floor(first), 0)
@@ -304,8 +304,8 @@ def of_hole(hole: HeldHole[str]) -> Finding:
     if code is Code.O07:
         knows = "its time index knows them" if hole.kind == Code.T04.name else None
         values["why"] = knows or f"the next segment begins at {hole.last + 1}"
-    offsets = {"offset": hole.first, "last_offset": hole.last}
-    return Finding(code, hole.file, hole.position, 0, **offsets, severity_override=Severity.ERROR, values=values)
+    place = code, hole.file, hole.position, 0, False, hole.first, hole.last
+    return Finding(*place, severity_override=Severity.ERROR, values=values)
 
 
 def as_lost(finding: Finding, proof: Proof | None) -> Finding:
@@ -353,9 +353,8 @@ def of_unexplained(code: Code, first: Loss, count: int) -> Finding:
         "them": "it" if is_one else "them",
         "they": "it is" if is_one else "they are",
     }
-    place = first.file or first.path, first.position, first.length
-    offsets = {"offset": first.offset, "last_offset": first.last_offset}
-    return Finding(code, *place, **offsets, by_neighbours=True, count=count, values=values)
+    place = first.file or first.path, first.position, first.length, False, first.offset, first.last_offset
+    return Finding(code, *place, by_neighbours=True, count=count, values=values)
 
 
 def lost_holes(partition: PartitionDir, limits: ReadLimits) -> LostHoles:
