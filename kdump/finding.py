@@ -352,6 +352,8 @@ Report = Callable[[Finding], None]
 
 
 # Codes of bytes or records that were not read: with them an answer is incomplete.
+OF_HOLES = (Code.O04, Code.O07)
+"""Findings about offsets that no batch has: before a batch, and at the end of a log that another one follows."""
 NOT_ALL_READ = (Code.F06, Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
 PER_PLACE = 100  # findings of one code that one batch, or one index file, may have
 

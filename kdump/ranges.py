@@ -46,6 +46,13 @@ class RangeSet:
         """Return the number of the first range that ends at or behind a number; their count where none does."""
         return bisect_left(self.lasts, first)
 
+    def over(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield the ranges that have any number from `first` to `last`."""
+        for at in range(self.reaching(first), len(self)):
+            if self.firsts[at] > last:
+                return
+            yield self.firsts[at], self.lasts[at]
+
     def has_any(self, first: int, last: int) -> bool:
         """Tell whether any number from `first` to `last` is here."""
         at = self.reaching(first)

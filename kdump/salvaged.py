@@ -160,6 +160,8 @@ class SalvageDone(Value):
         left_out: intact batches that stay out; not known of what was made before.
         is_sound: no copy is damaged, and one has all of it: nothing is to be put in place.
         is_of_runs: all sources are runs of carve.
+        among: what is said of holes in one of which bytes are missing, nobody knows in which: errors; `ranges_unknown`
+            counts them too.
     """
 
     salvaged: Salvaged
@@ -177,6 +179,12 @@ class SalvageDone(Value):
     left_out: tuple[LeftOutBatches, ...] = ()
     is_sound: bool = False
     is_of_runs: bool = False
+    among: tuple[str, ...] = ()
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether anything is lost."""
+        return self.salvaged.offsets_lost > 0 or bool(self.among)
 
     @property
     def why_not_complete(self) -> tuple[SalvageStep, ...]:

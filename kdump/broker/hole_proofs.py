@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.missing_offsets import Proof
+from kdump.broker.missing_offsets import MOST_HOLES, Proof
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk, settled_windows
@@ -110,6 +110,7 @@ class HoleProofs:
         self._is_last = is_last
         self._next_base = next_base
         self._max_batch_bytes = max_batch_bytes
+        self._between = 0  # holes so far in one of which bytes are missing
 
     def may_show(self, gaps: Sequence[HoleInLog]) -> bool:
         """Tell, at a look, whether an index may show something about some holes, in order.
@@ -128,20 +129,72 @@ class HoleProofs:
                 looked = k
         return any(True for _ in self.with_markers(gaps))
 
-    def of(self, gaps: Sequence[HoleInLog]) -> dict[HoleInLog, ShownHole]:
-        """Return what is proven about all holes of the log, in order; nothing of those of which nothing is.
+    def of(self, gaps: Sequence[HoleInLog], *, is_end: bool = True) -> dict[HoleInLog, ShownHole]:
+        """Return what is proven about holes of the log, in order; nothing of those of which nothing is.
 
-        The last one may lie behind the last batch.
+        Many holes may come in parts; `each` makes them. The last one of a part is not settled yet, unless it is the
+        end: what comes behind it counts too, and it must come again as the first of the next part. The last one of all
+        may lie behind the last batch.
+
+        Args:
+            gaps: the holes.
+            is_end: no more come.
         """
         found: dict[HoleInLog, ShownHole] = {}
         with suppress(OSError):
-            if self._entries[0] and self.may_show(gaps):
-                found = _shown(*self._entries, gaps, self._batches())
+            if self._entries[0] and (self._between or self.may_show(gaps)):
+                found = self._shown(gaps, is_end=is_end)
         with suppress(OSError):
             for gap in self.with_markers(gaps):
                 if gap not in found or found[gap].proof is not Proof.SHOWN:
                     found[gap] = ShownHole(Proof.MARKER)
         return found
+
+    def each(self, gaps: Iterable[HoleInLog]) -> Iterator[tuple[HoleInLog, ShownHole]]:
+        """Yield the holes of the log about which something is proven, out of all, in order."""
+        part: list[HoleInLog] = []
+        for gap in gaps:
+            part.append(gap)
+            if len(part) >= MOST_HOLES:
+                found = self.of(part, is_end=False)
+                yield from ((one, found[one]) for one in part[:-1] if one in found)
+                del part[:-1]
+        found = self.of(part) if part else {}
+        yield from ((one, found[one]) for one in part if one in found)
+
+    def _shown(self, gaps: Sequence[HoleInLog], *, is_end: bool) -> dict[HoleInLog, ShownHole]:
+        """What the offset index shows of holes."""
+        found: dict[HoleInLog, ShownHole] = {}
+        offsets, positions = self._entries
+        last_right, shift = self._held_against
+        for gap in gaps:
+            inside, behind = bisect_left(offsets, gap.first), bisect_right(offsets, gap.last)
+            if inside == behind or last_right >= behind:
+                continue
+            if behind < len(offsets) or positions[behind - 1] >= gap.position:
+                found[gap] = ShownHole(Proof.SHOWN)
+        if shift is not None:  # bytes are missing between the last entry that agrees and the one behind it
+            after, before = offsets[last_right] if last_right >= 0 else -1, offsets[last_right + 1]
+            between = [gap for gap in gaps if after < gap.last and gap.first < before]
+            count = self._between + len(between)
+            for gap in between:
+                found.setdefault(gap, ShownHole(Proof.SHOWN if count == 1 else Proof.AMONG_SEVERAL, shift))
+            comes_again = not is_end and between[-1:] == [gaps[-1]]
+            self._between = count - comes_again
+        return found
+
+    @cached_property
+    def _held_against(self) -> tuple[int, int | None]:
+        """Number of the last entry that agrees with the log, -1 for none, and how far those behind it point too far.
+
+        That is None where they do not all point too far by the same bytes, or one before them does not agree either.
+        """
+        batches = self._batches()
+        entries = list(zip(*self._entries, strict=True))
+        agree = [batches.begins(one) for one in entries]
+        last_right = max((k for k, is_right in enumerate(agree) if is_right), default=-1)
+        is_sound = all(agree[: last_right + 1])
+        return last_right, _shift_of(entries[last_right + 1 :], batches) if is_sound else None
 
     def with_markers(self, gaps: Sequence[HoleInLog]) -> Iterator[HoleInLog]:
         """Yield those of some ranges of offsets in which the transaction index knows an end marker."""
@@ -223,44 +276,9 @@ def _begins_at(log: Source, offset: int, position: int) -> bool:
     return int.from_bytes(head[:8], "big", signed=True) <= offset
 
 
-def _shown(
-    offsets: array[int], positions: array[int], gaps: Sequence[HoleInLog], batches: _Batches
-) -> dict[HoleInLog, ShownHole]:
-    """What an offset index shows of the holes in a log with some batches."""
-    found: dict[HoleInLog, ShownHole] = {}
-    entries = list(zip(offsets, positions, strict=True))
-    agree = [batches.begins(one) for one in entries]
-    last_right = max((k for k, is_right in enumerate(agree) if is_right), default=-1)
-    for gap in gaps:
-        inside, behind = bisect_left(offsets, gap.first), bisect_right(offsets, gap.last)
-        if inside == behind or last_right >= behind:
-            continue
-        if behind < len(entries) or positions[behind - 1] >= gap.position:
-            found[gap] = ShownHole(Proof.SHOWN)
-    if all(agree[: last_right + 1]):
-        after = offsets[last_right] if last_right >= 0 else -1
-        for gap, shown in _shifted(entries[last_right + 1 :], after, gaps, batches):
-            found.setdefault(gap, shown)
-    return found
-
-
-def _shifted(
-    behind: Sequence[tuple[int, int]], after: int, gaps: Sequence[HoleInLog], batches: _Batches
-) -> list[tuple[HoleInLog, ShownHole]]:
-    """The holes of which entries show that bytes are missing: those between them and the last one that agrees.
-
-    Args:
-        behind: entries, offset and position, none of which agrees with the log.
-        after: offset of the last one that does.
-        gaps: the holes of the log.
-        batches: of the log.
-    """
+def _shift_of(behind: Sequence[tuple[int, int]], batches: _Batches) -> int | None:
+    """By how many bytes some entries, none of which agrees with the log, all point too far; None where they do not."""
     if not behind:
-        return []
+        return None
     shifts = (one for one in batches.shifts(behind[0]) if one > 0)
-    shift = next((one for one in shifts if all(batches.begins(it, one) for it in behind)), None)
-    if shift is None:
-        return []
-    between = [gap for gap in gaps if after < gap.last and gap.first < behind[0][0]]
-    proof = Proof.SHOWN if len(between) == 1 else Proof.AMONG_SEVERAL
-    return [(gap, ShownHole(proof, shift)) for gap in between]
+    return next((one for one in shifts if all(batches.begins(it, one) for it in behind)), None)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.hole_proofs import HoleInLog, ShownHole
-from kdump.broker.missing_offsets import HoleVerdict, MissingOffsets, OffsetHole, Proof
+from kdump.broker.hole_columns import HeldHole, HoleColumns, HoleRun
+from kdump.broker.missing_offsets import HoleVerdict, MissingOffsets, OffsetHole, Proof, is_told_as_hole
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
@@ -20,7 +20,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.item import Certainty, Loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.source import Source
 
@@ -326,18 +326,7 @@ def below(ranges: Sequence[LostRange], bound: int | None) -> tuple[LostRange, ..
 
 def is_inner_hole(one: LostRange) -> bool:
     """Tell whether a range of a log is a hole that other batches, or another log, follow."""
-    return one.certainty is None and one.because[:1] in ((Code.O04.name,), (Code.O07.name,))
-
-
-def with_proof(one: LostRange, shown: Mapping[HoleInLog, ShownHole]) -> LostRange:
-    """Return a range of a log with what the indexes prove of it.
-
-    Args:
-        one: the range.
-        shown: of the holes of the log.
-    """
-    found = None if one.certainty is not None else shown.get(HoleInLog(one.first, one.last, one.position))
-    return one if found is None else one._replace(proof=found.proof, missing_bytes=found.missing_bytes)
+    return one.certainty is None and is_told_as_hole(one.because)
 
 
 def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
@@ -387,7 +376,42 @@ def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_byte
 
 
 _NAMED = 4  # holes that a sentence names
-_MOST_HELD = 1 << 17  # holes of a partition that wait for what comes behind them
+_TOGETHER = 10_000  # holes that are judged at a time
+
+
+class HolesAmong:
+    """Holes in one of which bytes are missing, nobody knows in which: those of one log.
+
+    Args:
+        missing_bytes: so many.
+
+    Attributes:
+        first: the first of them; None before it has come.
+        count: how many they are.
+    """
+
+    def __init__(self, missing_bytes: int | None) -> None:
+        self.missing_bytes = missing_bytes
+        self.first: HeldHole[str] | None = None
+        self.count = 0
+        self._others: list[str] = []
+
+    def add(self, hole: HeldHole[str]) -> None:
+        """Take one more; its kind is the name of the code that tells of it."""
+        self.count += 1
+        if self.first is None:
+            self.first = hole
+        elif len(self._others) < _NAMED:
+            self._others.append(f"{hole.first}..{hole.last}")
+
+    @property
+    def sentence(self) -> str:
+        """The others, and what is lost, to be said behind the first one."""
+        more = self.count - 1 - len(self._others)
+        where = " or ".join([*self._others, *([f"{more} more hole{'' if more == 1 else 's'}"] if more else [])])
+        others = f"or {where}: " if where else ""
+        them = "in these holes" if where else "in this hole, or in one that another copy fills"
+        return f"{others}{self.missing_bytes} bytes are lost {them}, by the offset index"
 
 
 class PartitionLosses:
@@ -404,8 +428,10 @@ class PartitionLosses:
 
     Attributes:
         offsets_lost: of all losses so far that count.
-        verdicts: of holes, by their last offset, since somebody emptied it: also of what is cut off behind a log.
-        unexplained: by code, L17 or L19, the first loss that it is about, and how many there are.
+        verdicts: of holes, by their last offset, since somebody emptied it: also of what is cut off behind a log. Those
+            of holes that have waited, and that a cleaner has made, are not among them.
+        unexplained: by code, L17 or L19, the first hole that it is about, as a loss, and how many there are.
+        among: by log the holes in one of which bytes are missing.
     """
 
     def __init__(self, path: str, partition: str, start: int, judge: MissingOffsets) -> None:
@@ -413,37 +439,22 @@ class PartitionLosses:
         self._partition = partition
         self._next = self._end = start
         self._judge = judge
-        self._runs: list[list[tuple[OffsetHole, Loss]]] = []  # that wait; a hole that goes on in the next log is one
-        self._asked = self._asked_below = 0  # so many runs were asked about, when a cleaner had passed so far
-        self._waiting: set[int] = set()  # their last offsets
-        self._hole_end: int | None = None
+        self._waiting: HoleColumns[tuple[str, ...]] = HoleColumns()
+        self._whole: HoleColumns[tuple[str, ...]] | None = None
         self.offsets_lost = 0
         self.verdicts: dict[int, tuple[OffsetHole, HoleVerdict]] = {}
         self.unexplained: dict[Code, tuple[Loss, int]] = {}
-        self._among: dict[str, list[LostRange]] = {}  # by log the holes in one of which bytes are missing
+        self.among: dict[str, HolesAmong] = {}
+        self._named_to: dict[Code, int] = {}  # where the last of the holes ends that are counted there
 
     def is_waiting(self, last: int) -> bool:
         """Tell whether a hole, by its last offset, waits for what comes behind it."""
-        return last in self._waiting
+        return self._waiting.has(last)
 
     @property
     def has_waiting(self) -> bool:
         """Whether any hole waits for what comes behind it."""
-        return bool(self._waiting)
-
-    def among(self, last: int) -> str | None:
-        """Name the holes of a log in one of which bytes are missing, where one is the first of them; else None.
-
-        Args:
-            last: its last offset.
-        """
-        for group in self._among.values():
-            if group[0].last == last:
-                named = [f"{one.first}..{one.last}" for one in group[1:]]
-                more = [f"{len(named) - _NAMED} more holes"] if len(named) > _NAMED else []
-                where = " or ".join([*named[:_NAMED], *more])
-                return f"or {where}: {group[0].missing_bytes} bytes are lost in these holes, by the offset index"
-        return None
+        return len(self._waiting) > 0
 
     def have(self, end: int) -> None:
         """Intact batches of a segment have all offsets up to one in the next: there none of them is lost."""
@@ -453,6 +464,10 @@ class PartitionLosses:
         """A segment ends before an offset: the next one does not begin with a hole below it."""
         self._end = max(self._end, end)
         self._judge.reach(end)
+
+    def judge_as_in(self, other: PartitionLosses) -> None:
+        """Judge what waits as a part of another view, in which nothing was settled: that of all logs."""
+        self._judge, self._whole = other._judge, other._waiting
 
     def take(self, file: str, ranges: Sequence[LostRange]) -> Iterator[Loss]:
         """Yield the losses of some ranges of a log, but for those that wait.
@@ -466,75 +481,88 @@ class PartitionLosses:
             if first > one.last:
                 continue
             self._next = one.last + 1
-            records = one.records if first == one.first else None
-            place = file, one.position, one.length
-            certainty = one.certainty or Certainty.UNEXPLAINED
-            loss = Loss(self._path, self._partition, *place, first, one.last, records, certainty, one.because)
             if one.certainty is not None:
+                records = one.records if first == one.first else None
+                place = file, one.position, one.length
+                loss = Loss(self._path, self._partition, *place, first, one.last, records, one.certainty, one.because)
                 if not one.length:
                     hole = OffsetHole(first, one.last, Proof.SHOWN, one.because)
                     self.verdicts[one.last] = hole, HoleVerdict(one.certainty)
                 yield self._counted(loss)
                 continue
             if one.proof is Proof.AMONG_SEVERAL:
-                self._among.setdefault(file, []).append(one)
+                code = one.because[0]
+                among = self.among.setdefault(file, HolesAmong(one.missing_bytes))
+                among.add(HeldHole(first, one.last, one.position, file, code))
             hole = OffsetHole(first, one.last, one.proof, one.because)
-            if hole.first != self._hole_end:  # else it is the one that has begun in the log before
-                self._judge.count(hole)
-            self._hole_end = hole.last + 1
-            verdict = self._judge.by_files(hole)
-            if verdict is None and len(self._waiting) >= _MOST_HELD:
-                verdict = self._judge.verdict(hole)
+            self._judge.count(hole)
+            verdict, held = self._judge.by_files(hole), HeldHole(first, one.last, one.position, file, one.because)
             if verdict is None:
-                self._hold(hole, loss)
+                self._waiting.add(held)
             else:
-                yield from self._judged(hole, loss, verdict)
+                self._note(verdict, held, hole.last)
+                yield from self._judged(hole, held, verdict)
 
-    def _hold(self, hole: OffsetHole, loss: Loss) -> None:
-        self._waiting.add(hole.last)
-        if self._runs and self._runs[-1][-1][0].last + 1 == hole.first:
-            self._runs[-1].append((hole, loss))
-        else:
-            self._runs.append([(hole, loss)])
+    def settled(self) -> Iterator[int]:
+        """Yield the last offsets of holes that have waited, and that a cleaner has made, as is known now."""
+        while (run := self._waiting.first_run()) is not None:
+            if not self._waiting.has_more_runs and run.end.kind[:1] != (Code.O04.name,):
+                return  # it may go on
+            if self._judge.early(self._hole_of(run)) is None:
+                return  # no more can be said of those behind it
+            for _ in range(run.parts):
+                yield self._waiting.pop().last
 
-    def settled(self) -> Iterator[Loss]:
-        """Yield the losses of holes that have waited and are judged now."""
-        passed = self._judge.passed
-        asked = self._asked if passed == self._asked_below else 0  # no more can be said of what was asked about
-        yield from self._settled(self._judge.early, asked, is_end=False)
-        self._asked, self._asked_below = max(len(self._runs) - 1, 0), passed  # the last one may go on
+    def conclude(self) -> None:
+        """Note what is to be said of all holes that wait, once all of the partition was taken: see `unexplained`."""
+        for run in self._waiting.runs():
+            self._note(self._judge.verdict(self._hole_of(run)), run.begin, run.end.last)
 
-    def rest(self) -> Iterator[Loss]:
-        """Yield the losses of all holes that have waited, once all of the partition was taken."""
-        yield from self._settled(self._judge.verdict, 0, is_end=True)
+    def rest(self) -> Iterator[list[Loss]]:
+        """Yield the losses of all holes that have waited, some at a time, once all of the partition was taken."""
+        part: list[Loss] = []
+        count = 0
+        while (run := self._waiting.first_run()) is not None:
+            verdict = self._judge.verdict(self._hole_of(run))
+            for _ in range(run.parts):
+                held = self._waiting.pop()
+                part += self._judged(OffsetHole(held.first, held.last, None, held.kind), held, verdict)
+                count += 1
+                if count == _TOGETHER:
+                    yield part
+                    part, count = [], 0
+        if count:
+            yield part
 
-    def _settled(
-        self, judge: Callable[[OffsetHole], HoleVerdict | None], begin: int, *, is_end: bool
-    ) -> Iterator[Loss]:
-        runs = self._runs[begin:]
-        del self._runs[begin:]
-        for number, run in enumerate(runs, 1):
-            last = run[-1][0]
-            may_go_on = not is_end and number == len(runs) and last.because[:1] != (Code.O04.name,)
-            verdict = None if may_go_on else judge(last._replace(first=run[0][0].first))
-            if verdict is None:
-                self._runs.append(run)
-                continue
-            for hole, loss in run:
-                self._waiting.discard(hole.last)
-                yield from self._judged(hole, loss, verdict)
+    def _hole_of(self, run: HoleRun[tuple[str, ...]]) -> OffsetHole:
+        """The hole of the partition that some neighbouring ones are."""
+        around = None if self._whole is None else self._whole.run_around(run.begin.first)
+        first, last = around or (run.begin.first, run.end.last)
+        return OffsetHole(first, last, None, run.end.kind)
 
-    def _judged(self, hole: OffsetHole, loss: Loss, verdict: HoleVerdict) -> Iterator[Loss]:
+    def _note(self, verdict: HoleVerdict, begin: HeldHole[tuple[str, ...]], last: int) -> None:
+        """Count a hole that nobody can explain, or the next part of one."""
+        code = verdict.because
+        if code is None or code is Code.X04:
+            return
+        loss = self._loss(begin, verdict).replace(last_offset=last)
+        first, count = self.unexplained.get(code, (loss, 0))
+        goes_on = self._named_to.get(code) == begin.first
+        if goes_on and count == 1:
+            first = first.replace(last_offset=last)
+        self.unexplained[code] = first, count + (not goes_on)
+        self._named_to[code] = last + 1
+
+    def _judged(self, hole: OffsetHole, held: HeldHole[tuple[str, ...]], verdict: HoleVerdict) -> Iterator[Loss]:
         """The loss of a hole; none where compaction has made it."""
         self.verdicts[hole.last] = hole, verdict
-        if verdict.certainty is Certainty.ABSENT:
-            return
-        because = loss.because if verdict.because is None else (*loss.because, verdict.because.name)
-        loss = loss.replace(certainty=verdict.certainty, because=because, is_known=verdict.is_known)
-        if verdict.because is not None:
-            first, count = self.unexplained.get(verdict.because, (loss, 0))
-            self.unexplained[verdict.because] = first, count + 1
-        yield self._counted(loss)
+        if verdict.certainty is not Certainty.ABSENT:
+            yield self._counted(self._loss(held, verdict))
+
+    def _loss(self, held: HeldHole[tuple[str, ...]], verdict: HoleVerdict) -> Loss:
+        because = held.kind if verdict.because is None else (*held.kind, verdict.because.name)
+        place = held.file, held.position, 0, held.first, held.last, None
+        return Loss(self._path, self._partition, *place, verdict.certainty, because, is_known=verdict.is_known)
 
     def _counted(self, loss: Loss) -> Loss:
         self.offsets_lost += loss.offsets if loss.counts else 0

@@ -31,7 +31,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.config import CleanupPolicy
-from kdump.finding import Code
+from kdump.finding import OF_HOLES, Code
 from kdump.item import Certainty
 from kdump.ranges import RangeSet
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
@@ -44,6 +44,20 @@ _MADE_WITH_DELETE = frozenset((METADATA_TOPIC, SHARE_TOPIC, REMOTE_TOPIC))
 _DELETE = frozenset(("delete",))
 BY_CHECKPOINTS = frozenset((Code.S02.name, Code.K01.name))
 """What shows that a log went on, by files that are not of its segments: a truncation leaves them above the end too."""
+
+
+MOST_HOLES = 1 << 17
+"""Holes of one log that are held as objects, before what is known of them is told."""
+_NAMES_OF_HOLES = frozenset(code.name for code in OF_HOLES)
+
+
+def is_told_as_hole(because: tuple[str, ...]) -> bool:
+    """Tell whether missing offsets are a hole that other batches, or another log, follow.
+
+    Args:
+        because: names of the codes that tell of them.
+    """
+    return not _NAMES_OF_HOLES.isdisjoint(because[:1])
 
 
 class Proof(Enum):
@@ -132,7 +146,7 @@ class MissingOffsets:
 
     Attributes:
         traced_to: the offset after the last batch in which a cleaner has left a trace; 0 for none so far.
-        holes: how many there are so far that rows 1 and 2 do not decide.
+        holes: how many there are so far that rows 0 to 2 do not decide; those that adjoin each other are one.
     """
 
     def __init__(self, around: Surroundings) -> None:
@@ -140,6 +154,8 @@ class MissingOffsets:
         self._end = around.last_base
         self.traced_to = 0
         self.holes = 0
+        self._hole_end: int | None = None
+        self._is_counted = False  # the hole that ends there, or a part of it
 
     def trace(self, end: int) -> None:
         """Take a batch that shows a cleaner at work.
@@ -154,8 +170,15 @@ class MissingOffsets:
         self._end = max(self._end, end)
 
     def count(self, hole: OffsetHole) -> None:
-        """Take a hole into account, once, for what it says of others."""
-        self.holes += not (self.by_files(hole) or hole.is_by_checkpoints)
+        """Take a hole, or the next part of one, into account for what it says of others; in the order of offsets.
+
+        A hole may lie in several logs. Where an index knows a part of it, the rest is a hole all the same.
+        """
+        self._is_counted = self._is_counted and hole.first == self._hole_end
+        self._hole_end = hole.last + 1
+        if not (self._is_counted or self.by_files(hole) or hole.is_by_checkpoints):
+            self._is_counted = True
+            self.holes += 1
 
     def by_files(self, hole: OffsetHole) -> HoleVerdict | None:
         """Return what rows 0 to 2 say of a hole, or of the part of one that lies in one log; None for nothing."""

@@ -7,32 +7,34 @@ all batches, once for a partition.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.clusters import policies_beside
+from kdump.broker.hole_columns import HeldHole, HoleColumns
 from kdump.broker.hole_proofs import HoleInLog, HoleProofs, is_under_work
-from kdump.broker.losses import LossFold, PartitionLosses, below, last_offset, with_proof
-from kdump.broker.missing_offsets import MissingOffsets, OffsetHole, Proof, Surroundings
+from kdump.broker.losses import LossFold, LostRange, PartitionLosses, below, last_offset
+from kdump.broker.missing_offsets import MissingOffsets, OffsetHole, Proof, Surroundings, is_told_as_hole
+from kdump.broker.proven_ranges import ProvenRanges
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.wrapper import first_offset
-from kdump.item import Certainty
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.paths import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.broker.clusters import TopicPolicies
-    from kdump.broker.losses import LostRange
+    from kdump.broker.losses import HolesAmong
+    from kdump.broker.missing_offsets import HoleVerdict
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Loss
     from kdump.storage.partition_dir import PartitionDir
 
-_OF_HOLES = ((Code.O04.name,), (Code.O07.name,))
 _WHY = {
     Proof.SHOWN: "and lost: the offset index knows batches there",
     Proof.MARKER: "and lost: the transaction index knows the end of a transaction there",
@@ -42,7 +44,6 @@ COMPARE = (
     "an index that knows these offsets is a witness; see what another replica has: kdump verify --replicas DIR OTHER"
 )
 """What to do about offsets that are missing, before anything is built again."""
-_MOST_HELD = 1 << 17  # ranges of one log
 _REMOTE_CACHE = "remote-log-index-cache"  # a broker makes it in a log.dir with tiered logs. Source: RemoteIndexCache
 
 
@@ -79,7 +80,7 @@ def _cleaned_to(partition: PartitionDir, key: tuple[str, int]) -> int | None:
 
 
 class LostHoles:
-    """The holes of a partition that are lost, or may be: one that stands alone, in a topic of unknown policy.
+    """The holes of a partition that are lost, or may be: among several, or alone in a topic of unknown policy.
 
     Args:
         partition: its segments.
@@ -92,104 +93,162 @@ class LostHoles:
     def __init__(self, partition: PartitionDir, limits: ReadLimits) -> None:
         self._partition = partition
         self._limits = limits
+        self._met_several = False
 
     @cached_property
     def _around(self) -> Surroundings:
         return surroundings(self._partition, policies_beside(self._partition, self._limits))
 
-    def of(self, first: int, last: int, met: int = 1) -> list[Finding]:
-        """Return the holes in a range of offsets, inclusive, that a reader has found to be missing.
+    def meet(self, holes: Iterable[tuple[str, int, int]]) -> None:
+        """Learn of holes that a reader has met: several show that a cleaner was at work without a walk.
 
         Args:
-            first, last: the range.
-            met: how many holes the reader has met in the partition.
+            holes: the log, and the first and last offset of each.
         """
-        if not self._may_be_lost(first, last, met):
-            return []
-        return [one for one in self.findings if (one.offset or 0) <= last and first <= (one.last_offset or 0)]
-
-    def _may_be_lost(self, first: int, last: int, met: int) -> bool:
-        """Whether a hole can be lost, by what is known without the headers of all batches, or up to a trace in them."""
-        partition, hole = self._partition, OffsetHole(first, last)
-        if self._around.salvaged.has_any(first, last):
-            return True
-        number = max(partition.floor(first), 0)
-        is_proven = _proofs(partition, number, self._limits).may_show([HoleInLog(first, last, 0)])
-        if is_proven and not is_under_work(partition.listing.names):
-            return True
         judge = MissingOffsets(self._around)
-        judge.holes = met - 1
-        found = judge.early(hole)
-        if found is not None:
-            return found.is_lost
-        return judge.was_never_compacted or (judge.may_be_lost and self._is_alone)
+        losses = self._new_losses(judge)
+        for file, first, last in sorted(holes, key=lambda one: one[1]):
+            proof = Proof.SHOWN if self._may_be_proven(first, last) else None
+            for _ in losses.take(file, [LostRange(0, 0, first, last, None, None, (Code.O04.name,), proof)]):
+                pass
+        self._met_several = judge.has_trace(holes=1)
 
-    @cached_property
-    def _is_alone(self) -> bool:
-        """Whether no more than one hole is all that there is of a cleaner's work; the walk ends at the first trace."""
-        judge, last = MissingOffsets(self._around), None
-        for number in range(len(self._partition)):
-            ranges, end = read_log(self._partition, number, self._limits, judge, judge.has_trace)
-            judge.reach(end)
-            for one in ranges:
-                is_hole = one.certainty is None and one.last >= self._partition.start_offset
-                judge.holes += is_hole and one.first != last
-                last = one.last + 1
-            if judge.has_trace(holes=1):
-                return False
-        return True
+    def of(self, first: int, last: int) -> list[Finding]:
+        """Return the holes in a range of offsets, inclusive, that a reader has found to be missing.
+
+        Of several in one of which bytes are missing that is one finding, about the first of them.
+        """
+        if not self._may_be_lost(first, last):
+            return []
+        found = map(self._finding, self._lost[1].over(first, last))
+        return list({(one.code, one.file, one.offset): one for one in found}.values())
 
     def at(self, offset: int) -> Finding | None:
         """Return the hole that an offset is in; None for none."""
         return next(iter(self.of(offset, offset)), None)
 
-    @cached_property
-    def findings(self) -> list[Finding]:
-        """One for each hole, but for those that are told of a log that is gone.
+    @property
+    def is_any(self) -> bool:
+        """Whether there is one."""
+        return len(self._lost[1]) > 0
+
+    def _finding(self, one: HeldHole[_Kind]) -> Finding:
+        """What is wrong with a hole.
 
         Reports: O04, O07, L19.
         """
-        partition = self._partition
+        (name, proof, is_alone), losses = one.kind, self._lost[0]
+        if proof is Proof.AMONG_SEVERAL:
+            return among_holes(losses.among[one.file])
+        if is_alone:
+            loss, _ = losses.unexplained[Code.L19]
+            return of_unexplained(Code.L19, loss.replace(file=one.file, position=one.position), 1)
+        return as_lost(of_hole(HeldHole(*one[:4], name)), proof)
+
+    def _may_be_proven(self, first: int, last: int) -> bool:
+        number = max(self._partition.floor(first), 0)
+        is_proven = _proofs(self._partition, number, self._limits).may_show([HoleInLog(first, last, 0)])
+        return is_proven and not is_under_work(self._partition.listing.names)
+
+    def _may_be_lost(self, first: int, last: int) -> bool:
+        """Whether a hole can be lost, by what is known without the headers of all batches, or up to a trace in them."""
+        if self._around.salvaged.has_any(first, last) or self._may_be_proven(first, last):
+            return True
         judge = MissingOffsets(self._around)
-        losses = PartitionLosses(partition.path, partition.name, partition.start_offset, judge)
-        found: list[Loss] = []
-        for number in range(len(partition)):
-            log = partition.path_of(partition.bases[number], FileKind.LOG)
-            ranges, end = read_log(partition, number, self._limits, judge)
-            found += losses.take(log, ranges)
-            losses.reached(end)
-        found += losses.rest()
-        gone = lost_of(partition).logs
-        return [
-            as_lost(of_hole(one), losses.verdicts[one.last_offset][0])
-            if one.certainty is Certainty.LOST
-            else of_unexplained(Code.L19, one, 1)
-            for one in found
-            if (one.certainty is Certainty.LOST and one.because[:1] in _OF_HOLES) or Code.L19.name in one.because
-            if not any(one.offset <= base <= one.last_offset for base in gone)
-        ]
+        found = judge.early(OffsetHole(first, last))
+        if found is not None:
+            return found.is_lost
+        return judge.was_never_compacted or (judge.may_be_lost and not self._met_several and self._is_alone)
+
+    @cached_property
+    def _is_alone(self) -> bool:
+        """Whether no more than one hole is all that there is of a cleaner's work; the walk ends at the first trace."""
+        judge = MissingOffsets(self._around)
+        losses = self._new_losses(judge)
+        for _ in self._walk(losses, judge, judge.has_trace):
+            losses.verdicts.clear()
+            if judge.has_trace(holes=1):
+                return False
+        return not judge.has_trace(holes=1)
+
+    def _new_losses(self, judge: MissingOffsets) -> PartitionLosses:
+        partition = self._partition
+        return PartitionLosses(partition.path, partition.name, partition.start_offset, judge)
+
+    def _walk(
+        self, losses: PartitionLosses, judge: MissingOffsets, until: Callable[[], bool] = lambda: False
+    ) -> Iterator[list[Loss]]:
+        for number in range(len(self._partition)):
+            yield from walk_log(self._partition, number, self._limits, judge, losses, until)
+
+    @cached_property
+    def _lost(self) -> tuple[PartitionLosses, HoleColumns[_Kind]]:
+        """Each hole, but for those that are told of a log that is gone; and what has judged them."""
+        judge = MissingOffsets(self._around)
+        losses = self._new_losses(judge)
+        gone, found = sorted(lost_of(self._partition).logs), HoleColumns[_Kind]()
+
+        def keep(some: Iterable[Loss]) -> None:
+            for loss in some:
+                at = bisect_left(gone, loss.offset)
+                kind = _kind_of(loss, losses.verdicts.get(loss.last_offset))
+                if kind is not None and (at == len(gone) or gone[at] > loss.last_offset):
+                    place = loss.position or 0, loss.file or loss.path
+                    found.add(HeldHole(loss.offset, loss.last_offset, *place, kind))
+            losses.verdicts.clear()
+
+        for some in self._walk(losses, judge):
+            keep(some)
+        losses.conclude()
+        for some in losses.rest():
+            keep(some)
+        return losses, found
 
 
-def read_log(
+class _Kind(NamedTuple):
+    """What is known of a hole: the name of the code that tells of it, what the indexes prove, and whether it is L19."""
+
+    name: str
+    proof: Proof | None
+    is_alone: bool
+
+
+def _kind_of(loss: Loss, judged: tuple[OffsetHole, HoleVerdict] | None) -> _Kind | None:
+    """What is known of a loss that is a hole, lost or maybe; None of others."""
+    if judged is None or not is_told_as_hole(loss.because):
+        return None
+    hole, verdict = judged
+    if not verdict.is_lost and verdict.because not in (Code.L19, Code.X04):
+        return None
+    proof = None if verdict.is_lost and hole.proof is Proof.AMONG_SEVERAL else hole.proof  # a salvage has told of it
+    return _Kind(loss.because[0], proof, verdict.because is Code.L19)
+
+
+def walk_log(
     partition: PartitionDir,
     number: int,
     limits: ReadLimits,
     judge: MissingOffsets,
+    losses: PartitionLosses,
     until: Callable[[], bool] = lambda: False,
-) -> tuple[list[LostRange], int]:
-    """Return what a reader of one log does not get, in the order of offsets, and where the log ends.
+) -> Iterator[list[Loss]]:
+    """Yield what a reader of one log does not get, as far as it is known, in the order of offsets, in parts.
 
     Args:
         partition: its segments.
         number: of the log among them.
         limits: what is read of a batch.
         judge: takes the traces of a cleaner.
+        losses: makes losses of ranges; those of holes may wait.
         until: tells when enough was read.
     """
     segment, base = partition.segment(number), partition.bases[number]
     log, following = segment.log, partition.next_base(base)
+    path = partition.path_of(base, FileKind.LOG)
     sizes = limits.max_uncompressed_bytes, limits.max_batch_bytes
     fold = LossFold(log.size, lambda at: first_offset(log, at, *sizes), lambda at: last_offset(log, at, *sizes))
+    is_proof = not is_under_work(partition.listing.names)
+    proven = ProvenRanges(_proofs(partition, number, limits) if is_proof else None)
     walk = CheckedWalk(
         log,
         fold.see,
@@ -200,26 +259,22 @@ def read_log(
     )
     walk.checks.follow_producers = False
     walk.checks.offsets.when_free = fold.settle
-    ranges: list[LostRange] = []
     for window in walk.windows():
         traced = _scan.last_trace(window.rows, window.count)
         if traced >= 0:
             judge.trace(window.cell(traced, layout.LAST_OFFSET) + 1)
             if until():
-                return [], base
+                return
         fold.window(lambda _position: None)
-        if len(ranges) < _MOST_HELD:
-            ranges += below(fold.ranges(), following)
+        if fold.is_full:
+            yield list(losses.take(path, proven.take(below(fold.ranges(), following))))
     last = walk.checks.offsets.last
     end = base if last is None else last + 1
     if following is not None:
         fold.finish(end, following - 1, (), is_last=False)
-    ranges += below(fold.ranges(), following)
-    gaps = [HoleInLog(one.first, one.last, one.position) for one in ranges if one.certainty is None]
-    if gaps and not is_under_work(partition.listing.names):
-        shown = _proofs(partition, number, limits).of(gaps)
-        ranges = [with_proof(one, shown) for one in ranges]
-    return ranges, end if following is None else min(end, following)
+    ranges = proven.take(below(fold.ranges(), following))
+    yield list(losses.take(path, [*ranges, *proven.rest()]))
+    losses.reached(end if following is None else min(end, following))
 
 
 def _proofs(partition: PartitionDir, number: int, limits: ReadLimits) -> HoleProofs:
@@ -231,32 +286,53 @@ def _proofs(partition: PartitionDir, number: int, limits: ReadLimits) -> HolePro
     )
 
 
-def of_hole(loss: Loss) -> Finding:
+def held_of(loss: Loss) -> HeldHole[str]:
+    """Return a loss that is a hole as one; its kind is the name of the code that tells of it."""
+    return HeldHole(loss.offset, loss.last_offset, loss.position or 0, loss.file or loss.path, loss.because[0])
+
+
+def of_hole(hole: HeldHole[str]) -> Finding:
     """Return what is wrong with a hole that is lost.
 
     Args:
-        loss: of a hole.
+        hole: its kind is the name of the code that tells of it.
 
     Reports: O04, O07.
     """
-    code = Code.O04 if loss.because[0] == Code.O04.name else Code.O07
-    values: dict[str, int | str | None] = {"missing_first": loss.offset, "missing_last": loss.last_offset}
+    code = Code.O04 if hole.kind == Code.O04.name else Code.O07
+    values: dict[str, int | str | None] = {"missing_first": hole.first, "missing_last": hole.last}
     if code is Code.O07:
-        knows = "its time index knows them" if loss.because[0] == Code.T04.name else None
-        values["why"] = knows or f"the next segment begins at {loss.last_offset + 1}"
-    return _of(code, loss).replace(severity_override=Severity.ERROR, values=values)
+        knows = "its time index knows them" if hole.kind == Code.T04.name else None
+        values["why"] = knows or f"the next segment begins at {hole.last + 1}"
+    place = code, hole.file, hole.position, 0, False, hole.first, hole.last
+    return Finding(*place, severity_override=Severity.ERROR, values=values)
 
 
-def as_lost(finding: Finding, hole: OffsetHole) -> Finding:
+def as_lost(finding: Finding, proof: Proof | None) -> Finding:
     """Return a finding about a hole as an error that says why its offsets are lost.
 
     Args:
         finding: O04 or O07.
-        hole: as it was judged.
+        proof: what the indexes say of the hole.
     """
-    why = _WHY.get(hole.proof, _WHY[None])
+    why = _WHY.get(proof, _WHY[None])
     values = {**finding.values, "also": why, "remedy": COMPARE}
     return finding.replace(severity_override=Severity.ERROR, values=values)
+
+
+def among_holes(among: HolesAmong, finding: Finding | None = None) -> Finding:
+    """Return what is wrong with holes in one of which bytes are missing, nobody knows in which.
+
+    Args:
+        among: these holes.
+        finding: about the first of them; None to make it.
+
+    Reports: O04.
+    """
+    assert among.first is not None
+    finding = finding or of_hole(among.first)
+    values = {**finding.values, "also": among.sentence, "remedy": COMPARE, "among": among.sentence}
+    return finding.replace(code=Code.O04, severity_override=Severity.ERROR, values=values)
 
 
 def of_unexplained(code: Code, first: Loss, count: int) -> Finding:
@@ -277,12 +353,8 @@ def of_unexplained(code: Code, first: Loss, count: int) -> Finding:
         "them": "it" if is_one else "them",
         "they": "it is" if is_one else "they are",
     }
-    return _of(code, first).replace(by_neighbours=True, count=count, values=values)
-
-
-def _of(code: Code, loss: Loss) -> Finding:
-    place = loss.file or loss.path, loss.position, loss.length
-    return Finding(code, *place, offset=loss.offset, last_offset=loss.last_offset)
+    place = first.file or first.path, first.position, first.length, False, first.offset, first.last_offset
+    return Finding(code, *place, by_neighbours=True, count=count, values=values)
 
 
 def lost_holes(partition: PartitionDir, limits: ReadLimits) -> LostHoles:

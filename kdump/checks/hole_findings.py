@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.missing_walk import COMPARE, as_lost, of_hole, of_unexplained
-from kdump.finding import Code, Finding, Severity
+from kdump.broker.hole_columns import HeldHole, HoleColumns
+from kdump.broker.missing_offsets import is_told_as_hole
+from kdump.broker.missing_walk import among_holes, as_lost, held_of, of_hole, of_unexplained
+from kdump.finding import OF_HOLES, Code, Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
     from kdump.broker.missing_offsets import HoleVerdict, OffsetHole
     from kdump.item import Item, Loss
 
-_OF_HOLES = (Code.O04, Code.O07)
-_HOLES = ((Code.O04.name,), (Code.O07.name,), (Code.T04.name,))
-_MOST_HELD = 20_000  # findings of a partition that wait for what comes behind them; those over it are told as notes
 _KNOWN = "as the salvage that made this partition has told"
 
 
@@ -33,7 +32,7 @@ class HoleFindings:
     def __init__(self, losses: PartitionLosses) -> None:
         self._losses = losses
         self._held: list[Finding] = []  # of the part of a log in hand
-        self._waiting: dict[int, list[Finding]] = {}  # by last offset; what comes behind them decides
+        self._waiting = _Waiting()  # what comes behind them decides
 
     def take(self, item: Item) -> Iterator[Item]:
         """Yield an item, unless it is about a hole of which it is not known yet what to say."""
@@ -49,9 +48,14 @@ class HoleFindings:
             lost: the losses of it.
             told: what comes behind them.
         """
-        lost = [*lost, *self._losses.settled()]
+        lost = list(lost)
+        for last in self._losses.settled():
+            yield from self._waiting.pop(last)  # a cleaner has made the hole: there is nothing else to say
+        yield from self._tell(lost, told)
+
+    def _tell(self, lost: Sequence[Loss], told: Sequence[Item] = ()) -> Iterator[Item]:
         held, self._held = self._held, []
-        decided = [one for last in self._losses.verdicts for one in self._waiting.pop(last, ())]
+        decided = [one for last in self._losses.verdicts for one in self._waiting.pop(last)]
         lasts = {one.last_offset for one in (*decided, *held, *filter(_is_of_hole, told))}
         for finding in (*decided, *held):
             yield from self._settled(finding)
@@ -67,26 +71,28 @@ class HoleFindings:
         last = finding.last_offset or 0
         if last in self._losses.verdicts:
             yield self._judged(finding, *self._losses.verdicts[last])
-        elif self._losses.is_waiting(last) and len(self._waiting) < _MOST_HELD:
-            self._waiting.setdefault(last, []).append(finding)
-        else:  # damaged bytes are there, or another segment has the offsets
+        elif self._losses.is_waiting(last):
+            self._waiting.add(finding)
+        else:  # damaged bytes are there, another segment has the offsets, or a cleaner has made the hole
             yield finding
 
     def rest(self) -> Iterator[Item]:
         """Yield what has waited, once all of the partition was taken, the cause before its effects."""
-        lost = list(self._losses.rest())
+        self._losses.conclude()
         for code, (first, count) in self._losses.unexplained.items():
-            if code is not Code.X04:
-                yield of_unexplained(code, first, count)
-        yield from self.settle(lost)
+            yield of_unexplained(code, first, count)
+        yield from self._tell(())
+        for lost in self._losses.rest():
+            yield from self._tell(lost)
 
     def _with_findings(self, lost: Iterable[Loss], told: Container[int | None]) -> Iterator[Item]:
         """Losses, and an error before each that is one of a hole of which no finding tells: at the head of a log."""
         for loss in lost:
-            is_told = loss.is_known or loss.last_offset in told
-            found = None if is_told or loss.because[:1] not in _HOLES else self._losses.verdicts.get(loss.last_offset)
+            is_hole = is_told_as_hole(loss.because) or loss.because[:1] == (Code.T04.name,)
+            is_told = loss.is_known or loss.last_offset in told or not is_hole
+            found = None if is_told else self._losses.verdicts.get(loss.last_offset)
             if found is not None:
-                finding = self._judged(of_hole(loss), *found)
+                finding = self._judged(of_hole(held_of(loss)), *found)
                 if found[1].is_lost or finding.is_among_holes:
                     yield finding
             yield loss
@@ -96,19 +102,71 @@ class HoleFindings:
         if verdict.is_known:
             return finding.replace(values={**finding.values, "also": _KNOWN})
         if verdict.is_lost:
-            return as_lost(finding, hole)
-        also = self._losses.among(hole.last) if verdict.because is Code.X04 else None
-        if also is not None:
-            values = {**finding.values, "also": also, "remedy": COMPARE, "among": also}
-            return finding.replace(code=Code.O04, severity_override=Severity.ERROR, values=values)
+            return as_lost(finding, hole.proof)
+        among = self._losses.among.get(finding.file) if verdict.because is Code.X04 else None
+        if among is not None and among.first is not None and among.first.last == hole.last:
+            return among_holes(among, finding)
         if verdict.because is None or finding.because is not None:
             return finding
         return finding.replace(because=verdict.because)
 
 
+class _Like(NamedTuple):
+    """What findings about holes have besides the place."""
+
+    code: Code
+    length: int | None
+    severity: Severity | None
+    by_neighbours: bool
+    because: Code | None
+
+
+class _Waiting:
+    """Findings about holes that wait, in the order of their holes: nearly all differ in the place only."""
+
+    def __init__(self) -> None:
+        self._alike: HoleColumns[_Like] = HoleColumns()
+        self._others: dict[int, list[Finding]] = {}  # by last offset
+
+    def add(self, finding: Finding) -> None:
+        """Take a finding."""
+        first, last = finding.offset or 0, finding.last_offset or 0
+        like = _Like(finding.code, finding.length, finding.severity_override, finding.by_neighbours, finding.because)
+        held = HeldHole(first, last, finding.position or 0, finding.file, like)
+        if self._alike.last < first and _made_again(held) == finding:
+            self._alike.add(held)
+        else:
+            self._others.setdefault(last, []).append(finding)
+
+    def pop(self, last: int) -> Iterator[Finding]:
+        """Yield the findings about the hole that ends at an offset, and forget them; holes come in their order."""
+        run = self._alike.first_run()
+        if run is not None and run.begin.last == last:
+            yield _made_again(self._alike.pop())
+        yield from self._others.pop(last, ())
+
+
+def _made_again(held: HeldHole[_Like]) -> Finding:
+    like = held.kind
+    name = like.code.name
+    values = of_hole(HeldHole(held.first, held.last, held.position, held.file, name)).values
+    return Finding(
+        like.code,
+        held.file,
+        held.position,
+        like.length,
+        offset=held.first,
+        last_offset=held.last,
+        severity_override=like.severity,
+        values=values,
+        by_neighbours=like.by_neighbours,
+        because=like.because,
+    )
+
+
 def _is_of_hole(item: Item) -> TypeGuard[Finding]:
     """Whether an item is about a hole, and nothing else explains that."""
-    if not isinstance(item, Finding) or item.code not in _OF_HOLES or item.severity is Severity.ERROR:
+    if not isinstance(item, Finding) or item.code not in OF_HOLES or item.severity is Severity.ERROR:
         return False
     is_own = item.because in (None, Code.F14)
     return is_own and item.offset is not None and item.last_offset is not None

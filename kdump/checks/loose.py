@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import PartitionLosses
-from kdump.broker.missing_offsets import NOTHING_AROUND, MissingOffsets, OffsetHole
-from kdump.broker.missing_walk import read_log, surroundings
+from kdump.broker.missing_offsets import NOTHING_AROUND, MissingOffsets
+from kdump.broker.missing_walk import surroundings, walk_log
 from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.indexes import index_fold
@@ -123,7 +123,7 @@ def _judged(
                 yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
             if around is not None and losses.has_waiting:
-                _read_others(around, job, options, judge)
+                losses.judge_as_in(_in_all_logs(around, options))
             yield from holes.rest()
             yield Checked(files, result.batches, result.records)
         elif may_be_effect(result):
@@ -132,16 +132,15 @@ def _judged(
             yield from holes.take(result)
 
 
-def _read_others(around: PartitionDir, job: SegmentJob, options: VerifyOptions, judge: MissingOffsets) -> None:
-    """Take what the other logs of the partition say of the holes in one."""
-    for number, base in enumerate(around.bases):
-        if base != job.base_offset:
-            with suppress(OSError, UnreadableError):  # it says nothing then
-                ranges, end = read_log(around, number, options.limits, judge)
-                judge.reach(end)
-                for one in ranges:
-                    if one.certainty is None:
-                        judge.count(OffsetHole(one.first, one.last, one.proof))
+def _in_all_logs(around: PartitionDir, options: VerifyOptions) -> PartitionLosses:
+    """Return the losses of the whole partition, none of them settled: a hole of one log may go on in the next."""
+    judge = MissingOffsets(surroundings(around, options.policies_for(around)))
+    losses = PartitionLosses(around.path, around.name, around.start_offset, judge)
+    for number in range(len(around)):
+        with suppress(OSError, UnreadableError):  # it says nothing then
+            for _ in walk_log(around, number, options.limits, judge, losses):
+                losses.verdicts.clear()
+    return losses
 
 
 def _grouped(items: Iterator[Finding | OpenFailure | CheckedFile]) -> Iterator[Item]:

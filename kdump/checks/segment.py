@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
 from kdump.broker.hole_proofs import HoleInLog, HoleProofs
-from kdump.broker.losses import LossFold, below, last_offset, with_proof
+from kdump.broker.losses import LossFold, below, last_offset
 from kdump.broker.producer.replay import ProducerFold
+from kdump.broker.proven_ranges import ProvenRanges
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import OF_HOLES, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from kdump.storage.open_files import CachedFile
 
 _MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
-_MISSING_OFFSETS = (Code.O04, Code.O07)
 _NEVER = 2**63 - 1
 _HELD = 10_000  # of the first are held back until it is known whether the log was compacted
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
@@ -52,7 +52,6 @@ _LOOKS_DAMAGED = (
     *(Code.B01, Code.B02, Code.B04),
 )
 _SHIFTS = (Code.O03, Code.L05, Code.L06, Code.L07, Code.L08, Code.B04)
-_MOST_LOST = 1 << 17  # ranges of a log that wait for what its index says of what lies behind them
 _MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
@@ -143,11 +142,11 @@ class _SegmentCheck:
         self._trusted_at = -1  # position of the last batch with a right CRC
         self._is_short = False
         self._traced_to = 0  # the offset after the last batch that shows a cleaner at work
-        self._lost: list[LostRange] = []  # of which the indexes may prove something
         self._proofs = HoleProofs(
             self._segment, is_last=job.is_last, next_base=job.next_base, max_batch_bytes=options.max_batch_bytes
         )
-        self._marker_holes: tuple[tuple[int, int], ...] = ()
+        self._proven = ProvenRanges(None if job.is_under_work else self._proofs)
+        self._marker_holes: list[tuple[int, int]] = []
         self._losses: LossFold | None = None
         self._before: int | None = None  # last offset before the window in hand
         self._last_offset: int | None = None  # of the last batch, by its header
@@ -189,7 +188,7 @@ class _SegmentCheck:
             *self._times,
             self._evidence(),
             self._dense_from,
-            self._marker_holes,
+            tuple(self._marker_holes),
         )
 
     def _evidence(self) -> Evidence | None:
@@ -211,23 +210,21 @@ class _SegmentCheck:
         fold = self._losses
         if fold is None or not (is_end or fold.is_full):
             return
-        ranges = [*self._lost, *below(fold.ranges(), self._job.next_base)]
-        self._lost.clear()
-        gaps = [HoleInLog(one.first, one.last, one.position) for one in ranges if one.certainty is None]
-        if gaps and not self._job.is_under_work:
-            if not is_end and len(ranges) < _MOST_LOST and self._proofs.may_show(gaps):
-                self._lost = ranges  # what lies behind a hole counts too: it is judged at the end
-                return
-            if is_end:
-                shown = self._proofs.of(gaps)
-                ranges = [with_proof(one, shown) for one in ranges]
-        if is_end and not self._job.is_under_work:
-            gone = [one for one in ranges if not one.length and not (one.certainty and self._job.is_last)]
-            holes = [HoleInLog(one.first, one.last, one.position) for one in gone]
-            with suppress(OSError):  # the check of that index says so
-                self._marker_holes = tuple((gap.first, gap.last) for gap in self._proofs.with_markers(holes))
-        if ranges or self._traced_to:
+        ranges = self._proven.take(below(fold.ranges(), self._job.next_base))
+        if is_end:
+            ranges += self._proven.rest()
+        self._note_markers(ranges)
+        if ranges or (is_end and self._traced_to):
             yield LostInLog(self._path, tuple(ranges), self._traced_to)
+
+    def _note_markers(self, ranges: Sequence[LostRange]) -> None:
+        """Note in which of the ranges that have no bytes the transaction index knows an end marker."""
+        if self._job.is_under_work:
+            return
+        gone = [one for one in ranges if not one.length and not (one.certainty and self._job.is_last)]
+        holes = [HoleInLog(one.first, one.last, one.position) for one in gone]
+        with suppress(OSError):  # the check of that index says so
+            self._marker_holes += [(gap.first, gap.last) for gap in self._proofs.with_markers(holes)]
 
     # --- files ----------------------------------------------------------------------------------------------
     def _open(self, kind: FileKind) -> CachedFile | None:
@@ -492,7 +489,7 @@ class _SegmentCheck:
             self._producers.gap()
         if finding.is_misplaced and finding.position is not None:
             self._blame(finding.position)
-        if code in _MISSING_OFFSETS:
+        if code in OF_HOLES:
             self._has_holes = True
             if self._options.contiguous and finding.severity is Severity.NOTE:
                 finding = finding.replace(severity_override=Severity.WARNING)

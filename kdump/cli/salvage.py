@@ -141,7 +141,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
             elif isinstance(item, SalvageDone):
                 is_any = True
                 whole.append(item.path)
-                if item.salvaged.offsets_lost:
+                if item.has_losses:
                     outcome.damaged()
             outcome.see(item)
             sink(item)

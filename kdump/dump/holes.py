@@ -7,9 +7,10 @@ made them; only where one may be a loss the batches of all logs are walked over 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.finding import Code, Severity
+from kdump.finding import OF_HOLES, Code, Severity
 from kdump.format.batch.offset_order import header_facts
 from kdump.format.read_limits import ReadLimits
 from kdump.item import RecordsUnread
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.storage.file_source import OpenFailure
 
-_HOLES = (Code.O04, Code.O07)
 _MOST = 1000  # holes that are held; behind so many, of a topic that nothing compacts, some are told already
 
 
@@ -78,7 +78,7 @@ class HoleWatch:
     def see(self, findings: Iterable[Finding]) -> None:
         """Take what was found into account; findings may come again."""
         for one in findings:
-            if one.code in _HOLES and one.severity is Severity.NOTE:
+            if one.code in OF_HOLES and one.severity is Severity.NOTE:
                 self._add(_Hole(one.file, one.offset or 0, one.last_offset or 0))
 
     def found(self) -> None:
@@ -113,16 +113,17 @@ def not_searched(
     if unread is not None:
         yield unread
     lost = lost_holes(directory, ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes))
-    for hole in met.holes:
-        try:
-            found = lost.of(hole.first, hole.last, len(met.holes))
-        except (UnreadableError, OSError):  # compaction may explain the hole in the log that cannot be read
-            return
-        for one in found:
-            if os.path.basename(one.file) != os.path.basename(hole.path):
+    told: set[tuple[Code, int | None]] = set()
+    with suppress(UnreadableError, OSError):  # compaction may explain a hole in a log that cannot be read
+        lost.meet(met.holes)
+        for hole, finding in ((met_one, one) for met_one in met.holes for one in lost.of(met_one.first, met_one.last)):
+            own = {"offset": hole.first, "last_offset": hole.last} if finding.is_among_holes else {}
+            one = finding.replace(**own)  # of several each is told: records of any may have been there
+            if os.path.basename(one.file) != os.path.basename(hole.path) or (one.code, one.offset) in told:
                 continue
             is_listed = one.code is Code.O04 or not logs[0].follow
             if is_listed or any(
                 log.base == directory.next_base(one.offset or 0) for log in logs
             ):  # not of one log alone
+                told.add((one.code, one.offset))
                 yield RecordsUnread(one.replace(file=hole.path))

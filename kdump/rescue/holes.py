@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import NO_POLICIES
+from kdump.broker.hole_columns import HeldHole, HoleColumns
 from kdump.broker.hole_proofs import HoleInLog, HoleProofs, is_under_work
+from kdump.broker.losses import HolesAmong
 from kdump.broker.missing_offsets import NOTHING_AROUND, HoleVerdict, MissingOffsets, OffsetHole, Proof
-from kdump.broker.missing_walk import surroundings
+from kdump.broker.missing_walk import among_holes, surroundings
 from kdump.finding import Code
 from kdump.item import Certainty
 from kdump.ranges import RangeSet
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.clusters import TopicPolicies
     from kdump.broker.missing_offsets import Surroundings
+    from kdump.finding import Finding
     from kdump.rescue.log_facts import LogFacts
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.storage.open_files import OpenFileCache
@@ -49,8 +53,15 @@ def has_trace(copy: Copy, logs: Iterable[CopyLog]) -> bool:
     return judge.has_trace(holes=1)
 
 
-def _gaps(copy: Copy, log: SourceLog, facts: LogFacts) -> list[HoleInLog]:
-    """The holes of one log of a copy: where offsets are missing, and no bytes stand that may be theirs."""
+def _gaps(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[HoleInLog]:
+    """The holes of one log of a copy, in order: where offsets are missing, and no bytes stand that may be theirs."""
+    own = facts.holes
+    inside = (HoleInLog(own[at], own[at + 1], own[at + 2]) for at in range(0, len(own), 3))
+    return heapq.merge(inside, sorted(_around_spans(copy, log, facts)))
+
+
+def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[HoleInLog]:
+    """The holes around the runs of batches of a log: before the first one, between two, behind the last one."""
     rows = facts.stretches
     spans = [(rows[at], rows[at + 1], rows[at + 2], rows[at + 3]) for at in range(0, len(rows), STRETCH)]
     for place in facts.places:
@@ -58,14 +69,12 @@ def _gaps(copy: Copy, log: SourceLog, facts: LogFacts) -> list[HoleInLog]:
             spans.append((place.position, place.position + place.length, place.offset, place.last_offset))
     base = None if facts.is_renamed or copy.is_run else log.base
     before = [] if base is None else [(0, 0, base - 1, base - 1)]
-    found = [HoleInLog(*one) for one in facts.holes]
     for (_, end, _, last), (begin, _, first, _) in pairwise([*before, *sorted(spans)]):
         if end == begin and first > last + 1:
-            found.append(HoleInLog(last + 1, first - 1, begin))
+            yield HoleInLog(last + 1, first - 1, begin)
     if _ends_early(copy, log, facts):
         end = (log.base or 0) if facts.last is None else facts.last + 1
-        found.append(HoleInLog(end, (log.next_base or 0) - 1, log_size(facts)))
-    return sorted(found)
+        yield HoleInLog(end, (log.next_base or 0) - 1, log_size(facts))
 
 
 def log_size(facts: LogFacts) -> int:
@@ -110,10 +119,11 @@ class LineHoles:
     ) -> None:
         self._left_out = left_out
         self._proven = {proof: RangeSet() for proof in Proof}
+        self._groups: list[tuple[HoleColumns[str], HolesAmong]] = []  # of each log in which bytes are missing somewhere
         parsed, salvaged, entries = parse_partition(name), RangeSet(), []
         policy, traced = NOTHING_AROUND.policy, 0
-        gaps = [[(log, facts, _gaps(copy, log, facts)) for log, facts in logs] for copy, logs, _ in copies]
-        for (copy, logs, stop), own in zip(copies, gaps, strict=True):
+        missing = []
+        for copy, logs, stop in copies:
             around = _around(copy, policies)
             own_end = max((facts.last + 1 for _, facts in logs if facts.last is not None), default=0)
             if around.cleaned_to is not None:
@@ -121,79 +131,97 @@ class LineHoles:
             policy = policy if copy.is_run else around.policy
             for first, last in around.salvaged:
                 salvaged.add(first, last)
-            for log, facts, found in own:
+            own = RangeSet()
+            for log, facts in logs:
                 traced = max(traced, min(facts.traced_to, stop))
-                self._prove(copy, log, facts, found, cache, max_batch_bytes)
+                for gap in _gaps(copy, log, facts):
+                    own.add(gap.first, gap.last)
+                self._prove(copy, log, facts, cache, max_batch_bytes)
+            missing.append((own, [facts for _, facts in logs]))
         topic = None if parsed is None else parsed.topic
         around = NOTHING_AROUND._replace(topic=topic, last_base=end, salvaged=salvaged, policy=policy)
         self._judge = MissingOffsets(around._replace(cleaned_to=max(entries, default=None)))
         self._judge.trace(traced)
-        for first, last in _in_all(gaps):
-            self._judge.count(OffsetHole(first, last, self._proof(first, last)))
+        for first, last in _in_all(missing):
+            for part in self._parts(first, last):
+                self._judge.count(part)
 
-    def _prove(
-        self,
-        copy: Copy,
-        log: SourceLog,
-        facts: LogFacts,
-        gaps: Sequence[HoleInLog],
-        cache: OpenFileCache,
-        max_batch_bytes: int,
-    ) -> None:
-        if not gaps or copy.is_run or log.base is None or facts.is_renamed:
+    def _prove(self, copy: Copy, log: SourceLog, facts: LogFacts, cache: OpenFileCache, max_batch_bytes: int) -> None:
+        if copy.is_run or log.base is None or facts.is_renamed or is_under_work(copy.directory.listing.names):
             return
-        if is_under_work(copy.directory.listing.names):
-            return
-        found = HoleProofs(
+        proofs = HoleProofs(
             copy.segment(log, cache),
             is_last=log.next_base is None,
             next_base=log.next_base,
             max_batch_bytes=max_batch_bytes,
-        ).of(gaps)
-        for gap, shown in found.items():
+        )
+        among: HoleColumns[str] = HoleColumns()
+        for gap, shown in proofs.each(_gaps(copy, log, facts)):
             self._proven[shown.proof].add(gap.first, gap.last)
+            if shown.proof is Proof.AMONG_SEVERAL:
+                if not len(among):
+                    self._groups.append((among, HolesAmong(shown.missing_bytes)))
+                among.add(HeldHole(*gap, log.path, Code.O04.name))
 
-    def _proof(self, first: int, last: int) -> Proof | None:
-        return next((proof for proof, ranges in self._proven.items() if ranges.has_any(first, last)), None)
+    def _parts(self, first: int, last: int, because: tuple[str, ...] = ()) -> Iterator[OffsetHole]:
+        """A hole, divided where what an index proves of it begins or ends: an index knows of its own log only."""
+        borders = {first, last + 1}
+        for ranges in self._proven.values():
+            for begin, stop in ranges.over(first, last):
+                borders |= {max(begin, first), min(stop, last) + 1}
+        for begin, behind in pairwise(sorted(borders)):
+            proof = next((one for one, ranges in self._proven.items() if ranges.has_any(begin, begin)), None)
+            yield OffsetHole(begin, behind - 1, proof, because)
 
     @property
     def has_trace(self) -> bool:
         """Whether a cleaner was at work in any copy; one hole alone does not show it."""
         return self._judge.has_trace(holes=1)
 
-    def verdict(self, first: int, last: int, *, is_end: bool) -> HoleVerdict:
-        """Return what is to be said of offsets that no source has.
+    def verdicts(self, first: int, last: int, *, is_end: bool) -> Iterator[tuple[int, int, HoleVerdict]]:
+        """Yield what is to be said of offsets that no source has: parts of the range, in order, each with its verdict.
 
         Args:
             first, last: inclusive.
             is_end: they lie behind the line, and only checkpoints and snapshots know of them.
         """
-        because = ("K01",) if is_end else ()
-        found = self._judge.verdict(OffsetHole(first, last, self._proof(first, last), because))
-        is_open = found.certainty is Certainty.UNEXPLAINED and found.because is not Code.X04
-        return HoleVerdict(Certainty.LOST) if is_open and self._left_out.has_any(first, last) else found
+        for part in self._parts(first, last, ("K01",) if is_end else ()):
+            found = self._judge.verdict(part)
+            is_open = found.certainty is Certainty.UNEXPLAINED and found.because is not Code.X04
+            is_left_out = is_open and self._left_out.has_any(part.first, part.last)
+            yield part.first, part.last, HoleVerdict(Certainty.LOST) if is_left_out else found
+
+    def note_among(self, first: int, last: int) -> None:
+        """Note that the line lacks a hole, one of several in one of which bytes are missing."""
+        for gaps, among in self._groups:
+            gap = next(iter(gaps.over(first, last)), None)
+            if gap is not None:
+                among.add(gap._replace(first=first, last=last))
+                return
+
+    def among(self) -> list[Finding]:
+        """Return a finding for all such holes of one log that the line lacks too.
+
+        Reports: O04.
+        """
+        return [among_holes(among) for _, among in self._groups if among.first is not None]
 
 
-def _in_all(gaps: Sequence[Sequence[tuple[SourceLog, LogFacts, list[HoleInLog]]]]) -> Iterator[tuple[int, int]]:
-    """The holes of the copies that none of the others fills, each once.
+def _in_all(copies: Sequence[tuple[RangeSet, Sequence[LogFacts]]]) -> RangeSet:
+    """The holes of the copies that none of the others fills.
 
     Args:
-        gaps: of each copy its logs with their holes.
+        copies: of each what is missing in it, and what its logs have.
     """
-    own, spans = [], []
-    for copy in gaps:
-        missing = RangeSet()
-        for _, _, found in copy:
-            for gap in found:
-                missing.add(gap.first, gap.last)
-        own.append(missing)
-        firsts = [facts.first for _, facts, _ in copy if facts.first is not None]
-        lasts = [facts.last for _, facts, _ in copy if facts.last is not None]
+    spans = []
+    for _, logs in copies:
+        firsts = [facts.first for facts in logs if facts.first is not None]
+        lasts = [facts.last for facts in logs if facts.last is not None]
         spans.append((min(firsts, default=0), max(lasts, default=-1)))
     told = RangeSet()
-    for number, missing in enumerate(own):
+    for number, (missing, _) in enumerate(copies):
         for first, last in missing:
             others = (k for k, span in enumerate(spans) if k != number and span[0] <= first and last <= span[1])
-            if not told.has_any(first, last) and all(own[k].has_any(first, last) for k in others):
+            if not told.has_any(first, last) and all(copies[k][0].has_any(first, last) for k in others):
                 told.add(first, last)
-                yield first, last
+    return told

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.transaction_fates import IN_DOUBT, Hole, TransactionFates
-from kdump.finding import Code
+from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
@@ -17,6 +17,7 @@ from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
 from kdump.rescue.log_facts import STRETCH, Place, batches_of, first_offset
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
+from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 
@@ -51,6 +52,7 @@ class LineWriter:
         result: what it has come to, once it is written.
         standing: how the copies stand beside that.
         records_below: intact records that stay out as they are below the log start offset.
+        among: of holes that the line has, in one of which bytes are missing, nobody knows in which.
         latest_epoch: the newest leader epoch in it, below 0 for none.
     """
 
@@ -82,6 +84,7 @@ class LineWriter:
         self.records = 0
         self.records_below = 0  # intact ones that stay out as they are below the log start offset
         self.latest_epoch = -1
+        self.among: list[Finding] = []
         self.offsets_lost = self.records_lost = self.ranges_unknown = self.diverged = 0
         self.first: int | None = None
 
@@ -123,7 +126,7 @@ class LineWriter:
         for number, cut in enumerate(self._line.cuts):
             ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
             spots.extend(lost_logs(self._path, ranges))
-        holes = self._work.line_holes(self._line)
+        self._holes = holes = self._work.line_holes(self._line)
         if holes.has_trace:  # what a whole copy lacks was cleaned away there, whatever stands in another one
             spots = list(but_for(spots, self._work.whole_ranges(self._line)))
         ends = self._line.last + 1, self._witnesses.index_end(self._line)
@@ -196,8 +199,8 @@ class LineWriter:
         """Return the hole of a range that the line does not have, None where compaction has made it."""
         spots = self._missing.spots(first, last)
         if not spots and not self._witnesses.lacks_log(first, last):
-            verdict = self._missing.verdict(first, last)
-            if verdict.certainty is Certainty.ABSENT or verdict.because is Code.L17:
+            told = (one for _, _, one in self._missing.verdicts(first, last))
+            if all(one.certainty is Certainty.ABSENT or one.because is Code.L17 for one in told):
                 return None
         codes = tuple(dict.fromkeys(code for spot in spots for code in spot.place.codes))
         return Hole(first, last, codes, may_end=not self._witnesses.has_no_marker(first, last, ends))
@@ -258,7 +261,7 @@ class LineWriter:
             self._gap(self._known_end - 1)
         self._finish_extras()
         result = self._salvaged(writer, start)
-        self.standing = self._work.standing(self._line, result)
+        self.standing = Standing() if self.among else self._work.standing(self._line, result)
         self.result = result.replace(copies=self.standing.copies)
         staging.row(row_json(self.result))
 
@@ -422,6 +425,8 @@ class LineWriter:
             self._lose(loss)
 
     def _lose(self, loss: Loss) -> None:
+        if Code.X04.name in loss.because:
+            self._holes.note_among(loss.offset, loss.last_offset)
         if loss.counts:
             self.offsets_lost += loss.offsets
             if loss.records is None:
@@ -442,6 +447,10 @@ class LineWriter:
             self._gap(self.expected - 1)
         while self._extras:
             self._staging.row(row_json(self._extras.pop()[1]))
+        self.among = self._holes.among()
+        self.ranges_unknown += len(self.among)  # nobody knows in which of the holes, so no loss counts it
+        for finding in self.among:
+            self._staging.row(row_json(finding))
 
     def _add_extras(self) -> None:
         name = self._work.name

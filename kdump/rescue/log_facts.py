@@ -48,7 +48,6 @@ _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or ho
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 STRETCH = 4  # position, end (bytes), first and last offset
-_MOST_HOLES = 1 << 17  # of one log
 _POSITION, _END, _FIRST, _LAST = range(STRETCH)
 
 
@@ -153,7 +152,7 @@ class LogFacts(Value):
         times: timestamp of the first of these, and the largest, ms; None where there is none.
         is_renamed: its batches do not fit its name.
         traced_to: the offset after the last batch that shows a cleaner at work; 0 for none.
-        holes: first and last offset and position of the first of these gaps.
+        holes: three numbers for each of these gaps: its first and last offset, and its position.
     """
 
     stretches: array[int]
@@ -170,7 +169,7 @@ class LogFacts(Value):
     times: tuple[int, int] | None
     is_renamed: bool = False
     traced_to: int = 0
-    holes: Sequence[tuple[int, int, int]] = ()
+    holes: Sequence[int] = ()
 
     @property
     def first(self) -> int | None:
@@ -382,7 +381,7 @@ class _Walk:
         )
         self._walk.checks.follow_producers = follow_producers
         self._gaps_between = 0
-        self._holes: list[tuple[int, int, int]] = []
+        self._holes = array("q")
 
     def _report(self, finding: Finding) -> None:
         if finding.code is Code.V03:  # a broker has not written it whole yet
@@ -391,8 +390,8 @@ class _Walk:
             self._gaps.append(finding)
         elif finding.code is Code.O04:
             self._gaps_between += 1
-            if len(self._holes) < _MOST_HOLES and finding.offset is not None and finding.last_offset is not None:
-                self._holes.append((finding.offset, finding.last_offset, finding.position or 0))
+            if finding.offset is not None and finding.last_offset is not None:
+                self._holes.extend((finding.offset, finding.last_offset, finding.position or 0))
         elif finding.code in NOT_ALL_READ:
             self._findings.append(finding)
         elif finding.code not in (Code.B01,) and (finding.severity is Severity.ERROR or is_of_header(finding)):

@@ -197,11 +197,12 @@ class Missing:
             yield self._plain(first, until, HoleVerdict(Certainty.LOST))
             first = until + 1
         if first <= last:
-            yield self._plain(first, last, self.verdict(first, last))
+            for part in self.verdicts(first, last):
+                yield self._plain(*part)
 
-    def verdict(self, first: int, last: int) -> HoleVerdict:
-        """Return what is to be said of offsets that no source has."""
-        return self._holes.verdict(first, last, is_end=first >= self._end)
+    def verdicts(self, first: int, last: int) -> Iterator[tuple[int, int, HoleVerdict]]:
+        """Yield what is to be said of offsets that no source has: parts of the range, each with its verdict."""
+        return self._holes.verdicts(first, last, is_end=first >= self._end)
 
     def _plain(self, first: int, last: int, verdict: HoleVerdict) -> Loss:
         because = () if verdict.because is None else (verdict.because.name,)

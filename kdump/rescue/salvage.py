@@ -268,6 +268,7 @@ def _written(
         left_out=tuple(writer.left_out),
         is_sound=standing.is_sound and not below,
         is_of_runs=work.is_of_runs,
+        among=tuple(f"{one.file}: {one.message}" for one in writer.among),
     )
 
 
@@ -293,6 +294,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     name = work.name
     records = unknown = diverged = below = 0
     last: dict[str, Any] = {}
+    among: list[str] = []
     for loss in losses_of(target.rows_path(name)):
         if loss.certainty is Certainty.ABSENT and loss.file is not None:
             below += loss.records or 0
@@ -300,7 +302,10 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
             records += loss.records or 0
             unknown += loss.records is None
     for text in lines_of(target.rows_path(name)):
-        if text.startswith(('{"type":"divergent"', '{"type":"salvage"')):
+        if text.startswith('{"type":"finding"'):
+            told = json.loads(text)
+            among.append(f"{name_of(told['file'])}: {told['message']}")
+        elif text.startswith(('{"type":"divergent"', '{"type":"salvage"')):
             last = json.loads(text)
             diverged += last["records"] if last["type"] == "divergent" else 0
     result = _salvaged_of(last)
@@ -309,7 +314,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     without = _without(unread)
     is_part = bool(work.parts)
     before = steps_before(work, result, path, without)
-    standing = Standing() if before else standing_by(result.copies)
+    standing = Standing() if before or among else standing_by(result.copies)
     is_lowered = work.is_start_above(result.log_start_offset)
     start = result.log_start_offset if is_lowered else _log_start_in(path, result)
     epochs = PartitionDir(path, LogDir(target.path)).epochs
@@ -323,9 +328,14 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     note += f"; to make it from them as they are now, remove {path} or name another --to"
     told = tuple(note_below(name, below, start))
     notes = (note, *told, *notes_if_sound(standing, name, start, is_lowered=is_lowered))
+    unknown += len(among)
     done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
     return done.replace(
-        without=without, is_part=is_part, is_of_runs=work.is_of_runs, is_sound=standing.is_sound and not told
+        among=tuple(among),
+        without=without,
+        is_part=is_part,
+        is_of_runs=work.is_of_runs,
+        is_sound=standing.is_sound and not told,
     )
 
 

@@ -153,5 +153,5 @@ def _is_sound(directory: PartitionDir, limit: int) -> bool:
         if errors:
             return False
     with suppress(UnreadableError, OSError):
-        return not lost_holes(directory, ReadLimits(limit, MAX_UNCOMPRESSED_BYTES)).findings
+        return not lost_holes(directory, ReadLimits(limit, MAX_UNCOMPRESSED_BYTES)).is_any
     return False

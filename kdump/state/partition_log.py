@@ -454,7 +454,8 @@ class PartitionLog:
         with suppress(UnreadableError, OSError):  # compaction may explain it in the log that cannot be read
             for one in lost_holes(self.directory, self._limits).of(first, until):
                 begin, end = one.offset or 0, one.last_offset or 0
-                self._tell_lost(f"{span(begin, end, 'offset')} {'is' if begin == end else 'are'} lost, not compacted")
+                what = f"{span(begin, end, 'offset')} {'is' if begin == end else 'are'} lost, not compacted"
+                self._tell_lost(one.message if one.is_among_holes else what)
                 self._tell(one)
                 found = True
         return found

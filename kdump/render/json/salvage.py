@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from kdump.render.json.lines import line, name, text_or_bytes
+from kdump.finding import Finding
+from kdump.render.json.lines import finding_json, line, name, text_or_bytes
 from kdump.salvaged import Diverged, Kept, PatchedField, Revived, Salvaged
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from kdump.item import Loss
 
-    SalvageRow = Kept | Diverged | PatchedField | Revived | Salvaged | Loss
+    SalvageRow = Kept | Diverged | PatchedField | Revived | Salvaged | Loss | Finding
 
 
 def row_json(row: SalvageRow) -> str:
@@ -50,6 +51,8 @@ def row_json(row: SalvageRow) -> str:
         return line("patched", fields)
     if isinstance(row, Revived):
         return line("revived", {"partition": name(row.partition), "key": text_or_bytes(row.key), "offset": row.offset})
+    if isinstance(row, Finding):
+        return finding_json(row)
     if isinstance(row, Salvaged):
         return _salvaged_json(row)
     from kdump.render.json.lines import loss_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Severity
+from kdump.finding import OF_HOLES, Severity
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.render.terminal.sentences import fitted
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
     from kdump.item import LookupAnswer
-
-
-_MISSING = (Code.O04, Code.O07)
 
 
 class FindText:
@@ -54,7 +51,7 @@ class FindText:
 
     def finding(self, finding: Finding) -> None:
         """Write a finding to stderr, unless there were many like it."""
-        is_wanted = finding.code in _MISSING if self._notes is None else self._notes
+        is_wanted = finding.code in OF_HOLES if self._notes is None else self._notes
         if is_wanted or finding.severity is not Severity.NOTE:
             self._findings(finding)
 

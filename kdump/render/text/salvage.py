@@ -48,7 +48,8 @@ class SalvageTotals:
             self.offsets_lost += found.offsets_lost
             self.records_lost += item.records_lost
             self.records_unknown += item.ranges_unknown
-            if found.offsets_lost:
+            self.errors += len(item.among)
+            if item.has_losses:
                 self.with_losses.append(found.partition)
             if item.why_not_complete:
                 self.not_complete.append((found.partition, item.why_not_complete))
@@ -171,13 +172,22 @@ class SalvageText:
         whole = "  nothing is lost of what was read" if item.why_not_complete else "  nothing is lost"
         if lost is not None and item.is_part:  # of segments that were not read nobody knows
             lost = lost.replace("lost: ", "lost, or not read: ", 1)
-        sentence = whole if lost is None else f"  {lost.partition('; no replica')[0]}"
+        told = [f"  error O04 {one}" for one in item.among]
+        if lost is not None or not told:
+            told.insert(0, whole if lost is None else f"  {lost.partition('; no replica')[0]}")
         if in_brief:
-            yield ";".join((head, sentence[1:], *_if_changed(item), " the same command once more says what to do next"))
+            yield ";".join(
+                (
+                    head,
+                    *(one[1:] for one in told),
+                    *_if_changed(item),
+                    " the same command once more says what to do next",
+                )
+            )
             yield from _steps(item.why_not_complete)
             return
         yield head
-        yield sentence
+        yield from told
         yield from (f"  {line}" for line in _left_out(item.left_out))
         if unexplained.offsets:
             yield f"  {_unexplained(unexplained, found.partition, is_alone=is_alone)}"
