@@ -66,8 +66,10 @@ class DirectoryCheck:
                 else:
                     yield one
         for one in check_names(self._directory.contents):
-            is_odd = isinstance(one, Finding) and one.code is Code.F11
-            yield odd_directory(one.file, self.log_dir, options.max_batch_bytes) if is_odd else one
+            if isinstance(one, Finding) and one.code is Code.F11:
+                yield odd_directory(one.file, self.log_dir, options.max_batch_bytes)
+            else:
+                yield one
         yield Checked(tuple(shown), 0, 0)
 
     def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:

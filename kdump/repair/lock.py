@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import state_of, state_of_open
-from kdump.storage.log_dir import is_held, is_log_dir
+from kdump.storage.held import is_held
+from kdump.storage.log_dir import is_log_dir
 from kdump.storage.paths import above, as_owner
 from kdump.value import Value
 

@@ -145,7 +145,7 @@ class FileSource:
     @property
     def is_growing(self) -> bool:
         """Whether a broker may be appending to it; asked for only where the end is not whole."""
-        from kdump.storage.log_dir import is_growing
+        from kdump.storage.held import is_growing
 
         return is_growing(self.name)
 

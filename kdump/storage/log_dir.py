@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
-from kdump.storage.names import METADATA_LOG, parse_name
+from kdump.storage.held import is_held
+from kdump.storage.names import METADATA_LOG
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
 
@@ -18,59 +19,10 @@ if TYPE_CHECKING:
     from kdump.storage.state_file import StateFile
 
 
-_FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
-_LOCK = ".lock"
 _MARKS = tuple(
     kind.value
     for kind in (FileKind.META_PROPERTIES, FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.CLEAN_SHUTDOWN)
 )
-
-
-def is_held(log_dir: str) -> bool:
-    """Tell whether another process holds the lock of a log directory, as a running broker does.
-
-    Args:
-        log_dir: its path. Without a lock file nobody holds it.
-
-    Source: kafka.utils.FileLock.
-    """
-    import fcntl
-    import struct
-
-    try:
-        lock = os.open(os.path.join(log_dir, _LOCK), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(lock, fcntl.F_GETLK, asked)
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-    return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
-
-
-def is_growing(log: str) -> bool:
-    """Tell whether a broker may be appending to a log: the last one of a partition, in a log directory that is held.
-
-    What stands at its end may not be whole yet, and zeros there are space that was taken in advance.
-
-    Args:
-        log: its path.
-    """
-    directory, own = os.path.split(os.path.abspath(log))
-    if not _is_live_log(own) or not is_held(os.path.dirname(directory)):
-        return False
-    try:
-        return not any(name > own and _is_live_log(name) for name in os.listdir(directory))
-    except OSError:
-        return False
-
-
-def _is_live_log(name: str) -> bool:
-    found = parse_name(name)
-    return found.kind is FileKind.LOG and found.is_live
 
 
 def is_log_dir(path: str) -> bool:
