@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
-from kdump.storage.directory import A_LINK, IN_A_PARTITION, NO_FILE, NOT_A_PARTITION, Skipped
+from kdump.storage.directory import IN_A_PARTITION, NOT_A_PARTITION, Skipped
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import SWAP, FileKind, java_name, parse_name, parse_partition
+from kdump.storage.names import SWAP, FileKind, java_name, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,7 @@ def check_names(found: Contents) -> Iterator[Finding | OpenFailure]:
             yield finding
     for skipped in found.skipped:
         yield _check_skipped(skipped)
-        name = os.path.basename(skipped.path)
-        if skipped.reason in (A_LINK, NO_FILE) and (parse_name(name).is_live or parse_partition(name) is not None):
+        if skipped.is_missed:
             yield OpenFailure(skipped.path, "symlink", skipped.sentence)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.repair.errors import RefusedError, SeveralError
 from kdump.repair.file_state import state_of_open
 from kdump.repair.schema import ARMED, DONE, PLANNED, UNDOING, UNDONE, VERSION, BadValueError, check_journal
-from kdump.storage.own_files import DIRECTORY, READ, demand_ours
+from kdump.storage.own_files import DIRECTORY, READ, demand_ours, led_to
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def open_journal(path: str) -> Opened:
     is_directory = os.path.isdir(path)
     if is_directory:
         path = os.path.join(path, NAME)
-    folder = os.path.realpath(os.path.dirname(path) or ".")
+    folder = led_to(os.path.dirname(path) or ".")
     quarantine = directory = fd = -1
     try:
         quarantine = os.open(os.path.dirname(folder), DIRECTORY | os.O_NOFOLLOW)

@@ -15,7 +15,7 @@ from kdump.repair.file_state import (
     sha256_of_name,
     state_of,
 )
-from kdump.storage.own_files import DIRECTORY, demand_ours
+from kdump.storage.own_files import DIRECTORY, demand_ours, led_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,9 +69,9 @@ class Quarantine:
             ops: makes the calls.
 
         Raises:
-            RefusedError: others could put something in the place of what lies in the root.
+            RefusedError: others could put something in the place of what lies there, or a link of theirs leads there.
         """
-        root = os.path.realpath(root)
+        root = led_to(root)
         has_made_root = not os.path.isdir(root)
         with ExitStack() as made:  # goes again where something fails
             if has_made_root:

@@ -251,6 +251,7 @@ def find_copies(sources: Iterable[str]) -> Found:
         if listing.failure is not None:
             problems.append(listing.failure)
         elif listing.regular_bases or _runs_of(listing):
+            problems += _missed(listing, is_partition=True)
             copies.extend(_of_directory(source, source, listing, log_dirs))
         else:
             copies.extend(_of_log_dir(source, listing, log_dirs, problems))
@@ -362,7 +363,9 @@ def _of_log_dir(
 ) -> Iterator[Copy]:
     log_dir = known.setdefault(real(source), LogDir(source))
     partitions = listing.partitions()
-    if not partitions:
+    missed = _missed(listing, is_partition=False)
+    problems += missed
+    if not partitions and not missed:
         alone = PartitionDir(source, _log_dir(source, known), listing) if is_partition_name(base_name(source)) else None
         if alone is not None and lost_of(alone).logs:
             problems.append(no_logs(alone, "missing"))
@@ -375,6 +378,7 @@ def _of_log_dir(
         if inner.failure is not None:
             problems.append(inner.failure)
             continue
+        problems += _missed(inner, is_partition=True)
         name = base_name(path)
         directory = PartitionDir(path, log_dir, inner)
         logs = _logs_of(directory, source)
@@ -385,6 +389,12 @@ def _of_log_dir(
             yield Copy(directory, logs, name)
         elif lost_of(directory).logs:
             problems.append(no_logs(directory, "missing"))
+
+
+def _missed(listing: DirectoryListing, *, is_partition: bool) -> list[OpenFailure]:
+    """What a broker would load from a directory, and nobody reads here: it may be all that there is of a partition."""
+    skipped = listing.contents(is_partition=is_partition).skipped
+    return [OpenFailure(one.path, "symlink", one.sentence) for one in skipped if one.is_missed]
 
 
 _OUT = {

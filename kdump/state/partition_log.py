@@ -355,7 +355,7 @@ class PartitionLog:
                 for window in settled_windows(walk, found, end):
                     self._read = before + min(walk.border.position, source.size if end is None else end) - begin
                     put_right(window, found)
-                    self._drain(number, found)
+                    self._drain(number, found, window)
                     if counts:
                         self._batches += window.count
                     for run in self._runs(number, window):
@@ -397,8 +397,10 @@ class PartitionLog:
         first = next((k for k, last in enumerate(lasts) if last >= self.log_start), window.count)
         return window.part(first, window.count)
 
-    def _drain(self, number: int, found: list[Finding]) -> None:
-        """Hand on what the walk has found since the last time."""
+    def _drain(self, number: int, found: list[Finding], window: Window | None = None) -> None:
+        """Hand on what the walk has found since the last time; None: behind the last batches."""
+        if window is not None and not window.cell(0, layout.POSITION):
+            self._lose_ahead(number, window)
         for finding in found:
             if finding.code is Code.V03:
                 continue
@@ -465,6 +467,17 @@ class PartitionLog:
             self._told_lost.add(what)
             said = f"{self.directory.path}: {what}: newer values may have been there"
             self._report(OpenFailure(self.directory.path, "skipped", said))
+
+    def _lose_ahead(self, number: int, window: Window) -> None:
+        """Offsets that a log lacks before its first batch, where they are lost: no finding of the walk tells of them.
+
+        Args:
+            number: of the segment.
+            window: its first batches.
+        """
+        base, first = self.bases[number], window.cell(0, layout.BASE_OFFSET)
+        if base < first and window.only(0).all_trusted and self._is_lost(base, first - 1):
+            self._breaks.add(0)
 
     def _lose_behind(self, number: int, last: int | None, trusted_to: int, size: int) -> None:
         """A log that is lost, or an end that is cut off, behind the last batch of a segment.

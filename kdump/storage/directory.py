@@ -38,6 +38,13 @@ class Skipped(Value):
     reason: str
 
     @property
+    def is_missed(self) -> bool:
+        """Whether a broker would load what has this name: a link, or something that is no regular file."""
+        name = os.path.basename(self.path)
+        is_loaded = parse_name(name).is_live or parse_partition(name) is not None
+        return self.reason in (A_LINK, NO_FILE) and is_loaded
+
+    @property
     def is_out_of_reach(self) -> bool:
         """Whether the system does not give it; else it is left alone on purpose."""
         return self.reason.startswith("cannot")

@@ -75,7 +75,7 @@ def own_place(path: str, *, sticky: bool = True) -> str:
         RefusedError: somebody else may change what lies there, or where the path leads.
         OSError: it cannot be looked at.
     """
-    where = _led_to(path)
+    where = led_to(path)
     at, is_first = where, True
     while True:
         try:
@@ -165,8 +165,16 @@ def _demand_stays(path: str, found: os.stat_result) -> None:
         raise RefusedError(f"{path}: {why}; take that right away first: {ShellCommand('chmod', 'o-w', named(path))}")
 
 
-def _led_to(path: str) -> str:
-    """The real path of a directory; links on the way must be those of the user who runs kdump, or root's."""
+def led_to(path: str) -> str:
+    """Return the real path of a directory; links on the way must be those of the user who runs kdump, or root's.
+
+    Args:
+        path: of a directory, or of a new one.
+
+    Raises:
+        RefusedError: a link is somebody else's, who can lead elsewhere.
+        OSError: the links have no end, or cannot be looked at.
+    """
     at, links = os.sep, 0
     rest = [*Path(os.path.join(os.getcwd(), path)).parts[::-1]]
     while rest:

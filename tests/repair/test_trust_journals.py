@@ -153,6 +153,26 @@ def test_a_quarantine_that_others_can_write_is_refused_before_anything_is_done(t
 
 
 @AS_ROOT
+def test_root_goes_to_a_quarantine_by_no_link_of_another_user(tmp_path: Path) -> None:
+    journal = made(tmp_path)
+    before = seen(tmp_path / "logs" / PARTITION)
+    link = tmp_path / "link"
+    for place in (journal.parent, journal.parent.parent, tmp_path):
+        link.symlink_to(place)
+        os.lchown(link, 4321, 4321)
+        refused(link / journal.relative_to(place), "link: belongs to user 4321")
+        link.unlink()
+    link.symlink_to(journal.parent.parent)
+    os.lchown(link, 4321, 4321)
+    with pytest.raises(RefusedError, match="link: belongs to user 4321"):
+        apply(plan_of_truncate(intact(tmp_path / "more")), str(link), [], means())
+    assert seen(tmp_path / "logs" / PARTITION) == before
+    link.unlink()
+    link.symlink_to(journal.parent)  # of root
+    undo(str(link / journal.name), means())
+
+
+@AS_ROOT
 def test_root_does_not_follow_a_journal_that_another_user_has_written_about_files_of_others(tmp_path: Path) -> None:
     journal = made(tmp_path, at=30)
     before = seen(tmp_path / "logs" / PARTITION)

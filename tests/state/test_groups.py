@@ -15,7 +15,7 @@ from kdump.format.source import BytesSource
 from kdump.state import _fold
 from tests.format.test_kernels import both
 from tests.support.coordinator_records import at, classic, commit, ended
-from tests.support.partitions import checkpoint, write
+from tests.support.partitions import checkpoint, segment, write
 from tests.support.partitions import name as file_name
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import Record
@@ -536,3 +536,14 @@ def test_the_kernel_keeps_the_newest_value_of_known_keys_and_stops_at_all_others
     assert (state[_fold.END], state[_fold.LARGEST]) == (300, T + 297)
     assert cuts.tolist()[:3] == [4, window.end(11), 33]
     assert cuts.tolist()[3:] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("base", [0, 20])
+def test_offsets_that_an_index_knows_before_the_first_batch_of_a_segment_are_lost(base: int, tmp_path: Path) -> None:
+    logs = {start: [at(n, T + n, commit("g", 0, n)) for n in range(start, start + 20)] for start in (0, 20)}
+    files = segment(0, logs[0], interval=1) | segment(20, logs[20], interval=1)
+    files[file_name(base)] = b"".join(logs[base][5:])
+    write(tmp_path / "d" / OFFSETS, files | {"leader-epoch-checkpoint": checkpoint((0, 0))})
+    rows = groups(tmp_path / "d" / OFFSETS, exit_status=3)
+    assert [row["exact"] for row in rows if row["type"] == "commit"] == [False]
+    assert [row["offset"] for row in rows if row.get("code") == "O04"] == [base]
