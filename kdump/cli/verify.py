@@ -489,7 +489,8 @@ def _with_tables(
     summary = Summary(origins, redactor)
     items = summary.through(items)
     if out is not None:
-        demand_outside(out, [root.path for root in roots], "--out")
+        for place in (out, *(os.path.join(out, table) for table in (*_TABLES, "summary"))):
+            demand_outside(place, [root.path for root in roots], "--out")
         try:
             own_place(out, sticky=False)
             for table in _TABLES:

@@ -22,6 +22,7 @@ from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases
 from kdump.storage.outputs import refuse_inside_sources
+from kdump.storage.own_files import led_to
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
 from kdump.storage.refusal import RefusedError
@@ -84,6 +85,7 @@ def salvage(
     try:
         if options.doubtful is not None:
             refuse_inside_sources(options.doubtful, sources, "--doubtful")
+            led_to(os.path.dirname(options.doubtful) or ".")
         whole = target.check(sources, {name: work.sources for name, work in works.items()})
         target.clean()
     except RefusedError as error:

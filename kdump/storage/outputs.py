@@ -40,8 +40,9 @@ def refuse_inside_sources(target: str, inputs: Iterable[str], option: str) -> No
     where = os.path.realpath(target)
     named: dict[tuple[int, int], str] = {}
     for one, _ in expanded([one for one in inputs if not is_remote(one)]):
-        if (identity := _identity(one)) is not None:
-            named.setdefault(identity, one)
+        for path in (one, *_partitions_in(one)):
+            if (identity := _identity(path)) is not None:
+                named.setdefault(identity, path)
     at = where
     while True:
         identity = _identity(at)
@@ -76,8 +77,17 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _partitions_in(path: str) -> list[str]:
+    """What has the name of a partition in a directory that is read: under another name it is known again."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return []
+    return [os.path.join(path, name) for name in names if parse_partition(name) is not None]
+
+
 def is_partition_directory(path: str) -> bool:
-    """Tell whether a directory is that of a partition: it has a log, and the name of one, or what lies beside logs.
+    """Tell whether a directory is that of a partition: by its name and what is left of it, or by a log and its files.
 
     A log by itself may lie in any directory.
 
@@ -88,7 +98,8 @@ def is_partition_directory(path: str) -> bool:
         names = os.listdir(path)
     except OSError:
         return False
-    if not log_bases(names):
-        return False
-    is_named_so = parse_partition(os.path.basename(path)) is not None
-    return is_named_so or any(parse_name(name).kind in _BESIDE_LOGS for name in names)
+    found = [parse_name(name) for name in names]
+    is_beside = any(one.kind in _BESIDE_LOGS for one in found)
+    if parse_partition(os.path.basename(path)) is not None:
+        return is_beside or any(one.kind is FileKind.LOG and one.base_offset is not None for one in found)
+    return is_beside and bool(log_bases(names))

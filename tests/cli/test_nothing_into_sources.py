@@ -140,3 +140,31 @@ def test_a_log_by_itself_may_lie_where_the_result_goes(place: Path) -> None:
     shutil.copyfile(place / "copy" / P / "00000000000000000000.log", place / "elsewhere" / "00000000000000000000.log")
     args = ["salvage", "00000000000000000000.log", "--name", "t-0", "--to", "out"]
     assert run_kdump(args, place / "elsewhere").exit == 0
+
+
+@pytest.mark.parametrize("left", ["index", "snapshot", "log.deleted"])
+@pytest.mark.parametrize("verb", ["salvage", "export", "verify", "scrub", "carve"])
+def test_a_partition_directory_is_known_without_its_logs(verb: str, left: str, place: Path) -> None:
+    write(place / "copy" / "u-0", {f"{0:020}.{left}": b""} | ({} if left == "index" else {"partition.metadata": b""}))
+    refused(place, verb, "copy/u-0/x")
+
+
+@pytest.mark.parametrize("verb", ["salvage", "export", "verify", "scrub"])
+def test_a_partition_of_a_source_is_known_by_what_a_link_leads_to(verb: str, place: Path) -> None:
+    (place / "copy" / P).rename(place / "elsewhere" / "volume")
+    (place / "copy" / P).symlink_to(place / "elsewhere" / "volume")
+    for path in (place / "elsewhere" / "volume").iterdir():
+        if not path.name.endswith(".log"):
+            path.unlink()
+    write(place, {f"copy/u-0/{0:020}.log": segment(0, [batch(0, [Record()])])[f"{0:020}.log"]})
+    refused(place, verb, "elsewhere/volume/x", "copy")
+
+
+@pytest.mark.parametrize("table", ["findings", "segments", "summary"])
+def test_no_table_of_verify_is_written_through_a_link_into_a_source(table: str, place: Path) -> None:
+    (place / "out").mkdir()
+    (place / "out" / table).symlink_to(place / "copy" / P)
+    refused(place, "verify", "out")
+    (place / "out" / table).unlink()
+    (place / "copy").rename(place / table)
+    refused(place, "verify", ".", table)
