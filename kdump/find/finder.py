@@ -282,6 +282,8 @@ class Finder:
     def _hole_before(self, query: Query, answer: LookupAnswer) -> Iterator[Finding]:
         """Yield a hole right before an answer, where its offsets are lost: one of them may have been the answer."""
         place, base = self._places.batch, answer.base_offset
+        if place is None and query.ask is Ask.OFFSET:
+            yield from self._hole_asked_for(query.number)
         if place is None or base is None or query.ask not in (Ask.OFFSET, Ask.TIME):
             return
         wanted = query.number if query.ask is Ask.OFFSET else base - 1
@@ -289,7 +291,17 @@ class Finder:
             return
         if query.ask is Ask.TIME and not self._way.is_odd and self._lookup.end_before(*place, base) in (None, base):
             return
-        hole = self._lost_hole(wanted)
+        yield from self._told_hole(wanted)
+
+    def _hole_asked_for(self, offset: int) -> Iterator[Finding]:
+        """Yield the hole that an offset is in for which a broker has no batch, where that is lost."""
+        is_read = self._scan or self._way.is_odd
+        end = self._data.end_offset() if is_read else self._lookup.end_offset()
+        if self._partition.start_offset <= offset and not isinstance(end, Refused) and offset < end:
+            yield from self._told_hole(offset)
+
+    def _told_hole(self, offset: int) -> Iterator[Finding]:
+        hole = self._lost_hole(offset)
         if hole is not None and hole.offset is not None and hole.offset not in self._holes_told:
             self._holes_told.add(hole.offset)
             yield hole

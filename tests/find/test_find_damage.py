@@ -25,6 +25,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.read_limits import ReadLimits
 from kdump.item import LookupAnswer
 from tests.support.damage_cases import damage_cases
+from tests.support.partitions import name, segment, write
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.scan_windows import COMPILED
 
@@ -776,3 +777,17 @@ def test_a_hole_that_cannot_be_judged_keeps_no_answer_back(tmp_path: Path) -> No
     (log_dir / LOG).symlink_to("nowhere")
     answer = Answer(["find-offset", "logs/plain-0", "245"], tmp_path)
     assert answer.location["offset"] == 245
+
+
+def test_a_lost_offset_is_told_where_a_broker_takes_the_log_to_end_before_it(
+    tmp_path: Path,
+) -> None:
+    """The indexes still have the entries of the batches that were cut out: a broker reads on from a wrong place."""
+    parts = [batch(n) for n in range(20)]
+    files = segment(0, parts, interval=1)
+    files[name(0)] = b"".join([*parts[:10], *parts[13:]])
+    write(tmp_path / "t-0", files)
+    run = run_kdump(["find-offset", "t-0", "11"], tmp_path)
+    assert b"O04 offset-gap" in run.stderr
+    assert b"offsets 10..12 are missing before this batch, and lost" in run.stderr
+    assert run.exit == 3
