@@ -131,9 +131,10 @@ def salvaged(main: Callable[[], Any], folder: str) -> int:
     assert all(first <= end + 1 for end, (first, _) in zip(reached, spans[1:], strict=False)), (
         f"rows with a gap: {spans}"
     )
-    kept = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == "kept"]
-    lost = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == "loss"]
-    twice = [one for one in lost for other in kept if one[0] <= other[1] and other[0] <= one[1]]
+    here, lost = (
+        [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == kind] for kind in ("kept", "loss")
+    )
+    twice = [one for one in lost for other in here if one[0] <= other[1] and other[0] <= one[1]]
     assert not twice, f"kept, and lost: {twice}"
     if any(Path(folder).glob("*/*.log")):
         found = verify(folder, start="all")
