@@ -19,7 +19,8 @@ from kdump.storage.refusal import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_BESIDE_LOGS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.EPOCHS, FileKind.PARTITION_METADATA)
+_OF_PARTITION = (FileKind.EPOCHS, FileKind.PARTITION_METADATA)
+_BESIDE_LOGS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, *_OF_PARTITION)
 
 
 def refuse_inside_sources(target: str, inputs: Iterable[str], option: str) -> None:
@@ -89,7 +90,7 @@ def _partitions_in(path: str) -> list[str]:
 def is_partition_directory(path: str) -> bool:
     """Tell whether a directory is that of a partition: by its name and what is left of it, or by a log and its files.
 
-    A log by itself may lie in any directory.
+    A log by itself may lie in any directory, and indexes alone are what `reindex --output` makes.
 
     Args:
         path: its real path.
@@ -99,7 +100,7 @@ def is_partition_directory(path: str) -> bool:
     except OSError:
         return False
     found = [parse_name(name) for name in names]
-    is_beside = any(one.kind in _BESIDE_LOGS for one in found)
     if parse_partition(os.path.basename(path)) is not None:
-        return is_beside or any(one.kind is FileKind.LOG and one.base_offset is not None for one in found)
-    return is_beside and bool(log_bases(names))
+        has_log = any(one.kind is FileKind.LOG and one.base_offset is not None for one in found)
+        return has_log or any(one.kind in _OF_PARTITION for one in found)
+    return bool(log_bases(names)) and any(one.kind in _BESIDE_LOGS for one in found)
