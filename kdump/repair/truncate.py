@@ -99,8 +99,9 @@ class LogDamage:
         known = kept.get(found.base_offset)
         if known is None or known.position is None or finding.position < known.position:
             kept[found.base_offset] = finding
-            self._ends[found.base_offset] = finding.position
-        if finding.gap and self._ends[found.base_offset] == finding.position:
+            if kept is self.first:
+                self._ends[found.base_offset] = finding.position
+        if finding.gap and self._ends.get(found.base_offset) == finding.position:
             self._ends[found.base_offset] += finding.length or 0
 
     def reaches_end(self, base: int, size: int) -> bool:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.finding import Code, Finding
+from kdump.repair.truncate import LogDamage
 from tests.support.partitions import Files, below, checkpoint, meta, name, segment, snapshot, write
 from tests.support.runs import run_kdump
 from tests.support.segments import batch
@@ -76,3 +78,13 @@ def test_damage_before_the_zeros_keeps_its_own_steps(tmp_path: Path) -> None:
     commands = [row["command"] for row in rows(tmp_path, "verify", "data") if row["type"] == "step"]
     assert f"kdump truncate data/users-0/{name(0)} --at-damage" in commands
     assert f"kdump truncate data/users-0/{name(4)} --at-damage" not in commands
+
+
+def test_an_intact_batch_between_damage_and_what_patch_header_mends_is_no_loose_end() -> None:
+    damage = LogDamage("users-0")
+    log = f"users-0/{name(0)}"
+    damage.see(Finding(Code.L09, log, 100, 50, gap=True))
+    damage.see(Finding(Code.O03, log, 300, 80, field="baseOffset", found=1, expected=3))
+    damage.see(Finding(Code.L03, log, 300, 100, gap=True))
+    assert not damage.reaches_end(0, 400)
+    assert damage.reaches_end(0, 150)
