@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli.options.broker import settings
-from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.common import (
+    config_option,
+    fail_on_option,
+    help_option,
+)
 from kdump.cli.options.help import Command
 from kdump.cli.options.repair import (
     apply_option,
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="index.interval.bytes of the topics.  [default: what --config or the sound indexes tell]",
 )
-@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
+@config_option
 @click.option("--up-to-damage", is_flag=True, help="Index a damaged log up to the damage, as a broker would.")
 @click.option("--force", is_flag=True, help="Rebuild sound indexes too.")
 @click.option("--snapshot", is_flag=True, help="Build wrong and missing producer snapshots too.")

@@ -10,12 +10,14 @@ import click
 
 from kdump.cli.options.broker import topic_policies
 from kdump.cli.options.common import (
+    config_option,
     fail_on_option,
     help_option,
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
+    settings_option,
 )
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command
@@ -88,14 +90,8 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @click.option(
     "--doubtful", type=click.Path(), metavar="FILE", help="A new file for records that no CRC vouches for, as JSON."
 )
-@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="One setting of the topics; wins over --config. cleanup.policy=delete: no compaction explains a hole.",
-)
+@config_option
+@settings_option
 @format_option
 @jobs_option
 @raw_option

@@ -11,6 +11,7 @@ import click
 from kdump import __version__
 from kdump.checks.options import VerifyOptions
 from kdump.cli.options.common import (
+    config_option,
     fail_on_option,
     help_option,
     jobs_option,
@@ -18,6 +19,7 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     notes_option,
     raw_option,
+    settings_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.guest import be_guest, duration, guest_options
@@ -94,14 +96,8 @@ _TABLES = ("findings", "segments", "losses")
     metavar="N",
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
-@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="One setting of the topics; wins over --config. cleanup.policy=delete: no compaction explains a hole.",
-)
+@config_option
+@settings_option
 @click.option(
     "--now", metavar="TIME", help="The clock, for --start and the report: 2026-11-21, now+2d.  [default: now]"
 )

@@ -80,3 +80,14 @@ fail_on_option = click.option(
     show_default=True,
     help="Which findings make the exit status 3 or 4.",
 )
+
+config_option = click.option(
+    "--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties."
+)
+settings_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One setting of the topics; wins over --config. cleanup.policy=delete: no compaction explains a hole.",
+)
