@@ -10,10 +10,11 @@ from weakref import WeakSet
 from kdump.api.columns import batch_columns, record_columns, record_list
 from kdump.api.errors import raise_first
 from kdump.api.select import selection_of, whole
-from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, DumpOptions
+from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.finding import Finding
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import Chunk
 from kdump.format.record.cut_record import whole_chunk
 from kdump.item import FileStart

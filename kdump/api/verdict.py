@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kdump.api.errors import raise_first
 from kdump.api.select import time_of, whole
 from kdump.checks.options import VerifyOptions
-from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.finding import Finding
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.item import Loss, Prediction, Step
 from kdump.render.tally import Tally
 from kdump.storage.file_source import OpenFailure

@@ -25,6 +25,7 @@ from kdump.format.batch.window import header_at
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import SWAP
 from kdump.storage.segment import UnreadableError
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _NO_TIME = -1
-_LIMIT = 64 * 1024 * 1024
 
 
 class LogFiles:
@@ -369,13 +369,13 @@ def _newest(files: LogFiles, end_offset: int) -> tuple[int | None, Producers]:
 
 def _replayed(files: LogFiles, known: Producers, start: int) -> Producers:
     """Replay from a snapshot to the end of the log, as far as a broker gets."""
-    manager = StateManager(known, start, files.name, "", _LIMIT, _LIMIT)
+    manager = StateManager(known, start, files.name, "", MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
     first = max((number for number, base in enumerate(files.bases) if base <= start), default=0)
     try:
         for number in range(first, len(files.bases)):
             log = files.log(number)
             position = files.position(number, start) if number == first else 0
-            for window in KafkaWalk(log, log.name, position, log.size, _LIMIT).windows():
+            for window in KafkaWalk(log, log.name, position, log.size, MAX_BATCH_BYTES).windows():
                 ends = window.column(layout.LAST_OFFSET)
                 skipped = next((k for k, last in enumerate(ends) if last >= start), len(ends))
                 count = window.count - skipped

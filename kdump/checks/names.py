@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
@@ -11,25 +12,27 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import SWAP, FileKind, java_name, parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kdump.storage.directory import Contents
 
 _LOADED = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _LOADED_SUFFIXES = frozenset(f".{kind.value}" for kind in _LOADED)
 _UNFINISHED = (".cleaned", ".swap")
+_NONE: Mapping[str, Finding] = MappingProxyType({})
 
 
-def check_names(found: Contents) -> Iterator[Finding | OpenFailure]:
+def check_names(found: Contents, awaiting: Mapping[str, Finding] = _NONE) -> Iterator[Finding | OpenFailure]:
     """Yield what the names in one directory mean for the next start of a broker.
 
     Args:
         found: what lies there.
+        awaiting: what is said of files that a broker removes though no other file has their records, by path.
 
-    Reports: F01, F04, F08, F11, S04.
+    Reports: F01, F04, F08, F11, F16, S04.
     """
     for path in (*found.leftovers, *found.ignored):
-        finding = _check_name(path)
+        finding = awaiting.get(path) or _check_name(path)
         if finding is not None:
             yield finding
     for skipped in found.skipped:
@@ -42,7 +45,8 @@ def _check_name(path: str) -> Finding | None:
     name = os.path.basename(path)
     java = java_name(path)
     if java.suffix == ".deleted":
-        return _leftover(path, "a deleted file that was not removed: a broker removes it", Severity.NOTE)
+        why = "a deleted file that was not removed: a broker removes it"
+        return _leftover(path, why, Severity.NOTE, remedy="none")
     if java.suffix in _UNFINISHED:
         if java.base_offset is None:
             why = f"the name has no offset ({java.error}): a broker fails to load the partition"
@@ -76,5 +80,5 @@ def _odd(path: str, why: str) -> Finding:
     return Finding(Code.F01, path, values={"why": why})
 
 
-def _leftover(path: str, why: str, severity: Severity) -> Finding:
-    return Finding(Code.F08, path, values={"why": why}, severity_override=severity)
+def _leftover(path: str, why: str, severity: Severity, **remedy: str) -> Finding:
+    return Finding(Code.F08, path, values={"why": why, **remedy}, severity_override=severity)

@@ -50,6 +50,7 @@ FROM_ANOTHER = "from another replica, if one is sound"
 
 _OF_FIELD = Code.E01.remedy  # patch-header mends it: the checkpoint is right
 _BUT_IN_DOUBT = "; it leaves out, and names, batches whose transaction may have ended in the damage"
+URGENT = (Code.F06, Code.F16)  # a disk that fails loses more while it is read, and a broker removes at its start
 _NAMED = 3  # files that a sentence names
 
 
@@ -97,6 +98,8 @@ class PartitionSteps:
             kind = type(item)
             if isinstance(item, Loss):
                 self._see_loss(item)
+            elif isinstance(item, Finding) and item.code in URGENT:
+                self._persons.see(item)
             if kind is Progress:
                 yield item
             elif kind is Checked or kind is PartitionChecked:
@@ -537,7 +540,8 @@ class PersonSteps:
 
     def see(self, finding: Finding) -> None:
         """Take one finding; notes, warnings, effects of a cause and what has no remedy leave nothing to do."""
-        if finding.severity is Severity.ERROR and finding.because is None and not finding.remedy.startswith("none"):
+        is_to_do = finding.severity is Severity.ERROR or finding.code in URGENT
+        if is_to_do and finding.because is None and not finding.remedy.startswith("none"):
             _, files = self._found.setdefault(finding.code, (finding, []))
             if finding.file not in files and len(files) <= _NAMED:
                 files.append(finding.file)
@@ -552,7 +556,7 @@ class PersonSteps:
         for code, (finding, files) in self._found.items():
             if code in without:
                 continue
-            if urgent is not None and urgent is not (code is Code.F06):  # a disk that fails loses more while it is read
+            if urgent is not None and urgent is not (code in URGENT):
                 continue
             more = ", and others" if len(files) > _NAMED else ""
             what = f"{', '.join(files[:_NAMED])}{more}: {code.name} {code.slug}"

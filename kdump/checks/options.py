@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import TopicPolicies, policies_beside
-from kdump.format.read_limits import ReadLimits
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class VerifyOptions(Value):
     contiguous: bool = False
     jobs: int = 1
     progress: bool = False
-    max_batch_bytes: int = 64 * 1024 * 1024
-    max_uncompressed_bytes: int = 256 * 1024 * 1024
+    max_batch_bytes: int = MAX_BATCH_BYTES
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
     starts: tuple[Start, ...] = ()
     settings: LoadSettings | None = None
     of_hosts: bool = False

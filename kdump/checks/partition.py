@@ -7,6 +7,7 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.broker.awaiting_deletion import awaiting_deletion
 from kdump.broker.hole_proofs import is_under_work
 from kdump.broker.losses import LostRange, PartitionLosses, is_inner_hole
 from kdump.broker.missing_offsets import MissingOffsets
@@ -159,7 +160,7 @@ class PartitionCheck:
             results: gives those of the segment with a number among `jobs`; asked for in order.
             options: what was asked for.
 
-        Reports: A01-A07, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
+        Reports: A01-A07, E03, F01-F09, F14-F16, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
         """
         yield from PartitionSteps(self.directory, self.jobs).through(self._for_node(self._judged(results, options)))
 
@@ -302,7 +303,10 @@ class PartitionCheck:
                 yield one
         if self._only is None and self._is_read and self._bases and not self._is_raft_log:
             yield from replay.without_snapshots(self._end)
-        yield from check_names(self.directory.contents)
+        awaiting = {one.file: one for one in awaiting_deletion(self.directory, options.max_batch_bytes)}
+        yield from check_names(self.directory.contents, awaiting)
+        if self.path in awaiting:
+            yield awaiting[self.path]
         yield from self._without_files()
         if self._is_raft_log and self._bases:
             yield from snapshot_ahead(self.directory, self._last_end)

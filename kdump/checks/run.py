@@ -12,6 +12,7 @@ from kdump.checks.segment import check_segment
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
 from kdump.storage.directory import expanded, no_kafka_files
+from kdump.storage.log_dir import introduce
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kdump.checks.partition import PartitionCheck
     from kdump.checks.segment import Result
     from kdump.item import Item
-    from kdump.storage.log_dir import LogDir
 
 
 class LocalVerify:
@@ -97,7 +97,7 @@ def _judged(
             directories.append(directory)
         else:
             yield no_kafka_files(path), False
-    _introduce([one.log_dir for one in directories])
+    introduce([one.log_dir for one in directories])
     for item in not_together(directories, are_replicas=are_replicas, of_hosts=options.of_hosts):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
@@ -113,12 +113,6 @@ def _judged(
             if options.starts:
                 for item in directory.predict(options, told, lost):
                     yield item, False
-
-
-def _introduce(log_dirs: Sequence[LogDir]) -> None:
-    """Let log directories that were named together know each other."""
-    for one in log_dirs:
-        one.siblings = [other for other in log_dirs if other is not one]
 
 
 def _noting(items: Iterator[Item], told: dict[str, str], lost: dict[str, int]) -> Iterator[Item]:

@@ -20,6 +20,7 @@ from kdump.checks.options import VerifyOptions
 from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_segment
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Step, Unchecked
 from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
@@ -62,7 +63,7 @@ class ScrubOptions(Value):
     jobs: int = 1
     progress: bool = False
     resync: bool = True
-    max_batch_bytes: int = 64 * 1024 * 1024
+    max_batch_bytes: int = MAX_BATCH_BYTES
 
 
 class LocalScrub:

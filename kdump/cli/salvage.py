@@ -34,6 +34,7 @@ from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.segments import SEGMENT_BYTES
 from kdump.rescue.sources import is_partition_name
 from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.storage.directory import expanded
 from kdump.words.command import option_with
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     is lost or doubtful, 5 something could not be read, 6 both, 10 no batch was found, 12 refused, 13 writing failed,
     2 wrong use.
     """
+    given["sources"] = [path for path, _ in expanded(map(os.fspath, given["sources"]))]
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = bar_of("salvage", after=_NO_HALF if given["doubtful"] is None else _NO_HALF + _NEW_DOUBTFUL)
     options = SalvageOptions(
@@ -125,7 +127,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     try:
         wanted = Wanted(given["to"], given["name"], given["topic_partitions"])
         is_any = False
-        for item in salvage([os.fspath(path) for path in given["sources"]], wanted, options):
+        for item in salvage(given["sources"], wanted, options):
             if isinstance(item, Progress):
                 if bar is not None:
                     bar.show(item)

@@ -26,8 +26,8 @@ from kdump.cli.options.guest import be_guest, duration, guest_options
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, console_of
-from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.exit_status import Exit, RunStatus
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.item import Checked, PartitionChecked, Progress, Scrubbed, Step
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from kdump.format.batch import layout
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.value import Value
 
 STRING = "org.apache.kafka.tools.api.StringDecoder"  # of keys and values where no class is named
-MAX_BATCH_BYTES = 64 * 1024 * 1024
-MAX_UNCOMPRESSED_BYTES = 256 * 1024 * 1024
 
 
 class DumpOptions(Value):

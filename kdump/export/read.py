@@ -18,6 +18,7 @@ from kdump.export.tables import TABLES
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -57,8 +58,8 @@ class ReadOptions(Value):
     columns: tuple[Column, ...]
     wanted: WantedLogs = WantedLogs()
     decoder: str = "auto"
-    max_batch_bytes: int = 64 * 1024 * 1024
-    max_uncompressed_bytes: int = 256 * 1024 * 1024
+    max_batch_bytes: int = MAX_BATCH_BYTES
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
 
 
 MOST_CELL = 1024 * 1024  # bytes of a key, a value or all headers in one cell, where the record is very large

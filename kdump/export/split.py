@@ -19,6 +19,7 @@ from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.storage.directory import A_LINK, NO_FILE, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name, parse_partition
@@ -48,7 +49,6 @@ SPLIT_SIZE = {
 }
 """Bytes that a task should have, by table."""
 _HOPS = 4096  # headers from one entry of an index to the next
-_MAX_BATCH = 64 * 1024 * 1024
 _T = TypeVar("_T")
 _OPEN_COST = 4 * 1024 * 1024  # bytes that could be read while a file is opened
 _EVEN = 1.4  # the largest task over the mean of all
@@ -286,7 +286,9 @@ def _leads_to(source: Source, start: int, stop: int) -> bool:
 
 def _by_walk(source: Source, base: int, targets: Sequence[int], hints: Sequence[int]) -> list[Border]:
     """Borders where a walk through the whole log comes by."""
-    walk = CheckedWalk(source, _ignore, segment=base, next_base=None, hints=lambda: hints, max_batch_bytes=_MAX_BATCH)
+    walk = CheckedWalk(
+        source, _ignore, segment=base, next_base=None, hints=lambda: hints, max_batch_bytes=MAX_BATCH_BYTES
+    )
     walk.checks.follow_producers = False
     found: list[Border] = []
     for target in targets:

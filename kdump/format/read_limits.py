@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from kdump.value import Value
 
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+MAX_UNCOMPRESSED_BYTES = 256 * 1024 * 1024
+
 
 class ReadLimits(Value):
     """What is read of a batch at most.
@@ -13,5 +16,5 @@ class ReadLimits(Value):
         max_uncompressed_bytes: that the records of one batch may have when decompressed.
     """
 
-    max_batch_bytes: int
-    max_uncompressed_bytes: int
+    max_batch_bytes: int = MAX_BATCH_BYTES
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES

@@ -89,15 +89,9 @@ class LineWriter:
         self.first: int | None = None
 
     @property
-    def start_by_checkpoint(self) -> int | None:
-        """The log start offset that the checkpoint of the result's log directory must have, None where it need not.
-
-        Where batches below it were rescued that is their first offset: by the old one a broker would delete them.
-        """
-        base = self._base if self._base is not None else 0
-        if self._start is None or self._start <= base:
-            return None
-        return self.result.log_start_offset if self._options.below_log_start else self._start
+    def first_base(self) -> int:
+        """The base offset of the first segment."""
+        return self._base if self._base is not None else self._line.extents[FIRST]
 
     @property
     def size(self) -> int:
@@ -233,7 +227,7 @@ class LineWriter:
             ChangedError: a source changed.
         """
         self._staging = staging
-        base = self._base if self._base is not None else self._line.extents[FIRST]
+        base = self.first_base
         lost = [first for copy in range(len(self._line.cuts)) for first, _ in self._work.lost_logs(copy)]
         begin = min([base, *lost])
         self.expected = begin if self._start is None or self._options.below_log_start else max(begin, self._start)

@@ -15,6 +15,7 @@ from kdump.words.command import ShellCommand, command_line, named, renaming
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.finding import Finding
     from kdump.rescue.partition import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
@@ -67,7 +68,7 @@ def steps_after(
     """
     if standing.is_sound or work.parts:
         return ()
-    better = (*_steps_beside(standing, result.partition), *_steps_of_names(work))
+    better = (*_steps_beside(standing, result.partition), *_steps_of_names(work), *_steps_of_deleted(work, path))
     needs_id = False if beside.has_id else work.runs_kraft
     raft = None
     if result.partition.startswith(f"{METADATA_TOPIC}-"):
@@ -143,6 +144,19 @@ def note_below(name: str, records: int, start: int | None) -> Iterator[str]:
         )
 
 
+def notes_left(name: str, left: Sequence[Finding]) -> Iterator[str]:
+    """Yield what is said of logs that are in no source, and that a broker removes though no other file has them.
+
+    Args:
+        name: of the partition.
+        left: what is wrong with them (F16).
+    """
+    for one in left[:_TOLD]:
+        yield f"{name}: {one.file} is not read; {one.message}: {one.remedy}"
+    if len(left) > _TOLD:
+        yield f"{name}: and {len(left) - _TOLD} more such files: kdump verify names them (F16)"
+
+
 def notes_if_sound(standing: Standing, name: str, log_start: int | None, *, is_lowered: bool) -> Iterator[str]:
     """Yield what there is to know where nothing is to be put in place; nothing where something is.
 
@@ -189,6 +203,29 @@ def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
             f"instead of all that follows, stop the broker of {path} and give its logs their names: "
             f"{renaming(renamed(some))}; where {check} finds nothing wrong then, it has all that it had",
         )
+
+
+def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
+    """Yield what a partition needs whose topic was deleted: a copy of what is left of it, and a topic."""
+    if not work.on_the_way_out:
+        return
+    topic, _, number = work.name.rpartition("-")
+    for directory in work.on_the_way_out:
+        yield SalvageStep(
+            None,
+            f"copy {directory.path} before a broker starts on its log.dir: a broker removes it a minute after its "
+            "start (file.delete.delay.ms)",
+        )
+    old = next((one.topic_id for one in work.on_the_way_out if one.topic_id is not None), None)
+    many = f", with at least {int(number) + 1} partitions" if int(number) else ""
+    new = f"{topic} was deleted: create it again where {path} goes{many}"
+    if old is not None and work.runs_kraft is not False:
+        new += (
+            f", and write its new topic id into {path}/{FileKind.PARTITION_METADATA.value} in place of {old}: a KRaft "
+            "broker renames a directory with another topic id than the cluster has to -stray; kdump cluster tells it "
+            f"of __cluster_metadata-0 (topic {topic} topicId=ID)"
+        )
+    yield SalvageStep(None, new)
 
 
 def steps_for(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kdump.broker.awaiting_deletion import awaiting_deletion
 from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import DEFAULT, infer_interval
@@ -144,6 +145,21 @@ class PartitionSalvage:
         """The directories of the copies, each once; not those of runs, beside which nothing of the partition lies."""
         found = {real(copy.path): copy.directory for copy in self._copies if not copy.is_run}
         return list(found.values())
+
+    @property
+    def on_the_way_out(self) -> list[PartitionDir]:
+        """The directories of the copies that a broker is to remove; none where it serves another of them."""
+        found = self.directories
+        return found if found and all(one.is_leftover for one in found) else []
+
+    @cached_property
+    def left_to_broker(self) -> list[Finding]:
+        """Logs beside those of the copies that a broker removes, with records that no other file has (F16)."""
+        limit = self._options.limits.max_batch_bytes
+        read = {real(log.path) for copy in self._copies for log in copy.logs}
+        read.update(real(one.path) for one in self.directories)
+        found = (one for directory in self.directories for one in awaiting_deletion(directory, limit))
+        return [one for one in found if real(one.file) not in read]
 
     def is_run(self, copy: int) -> bool:
         """Return whether a copy is of runs that were carved, between which anything may be missing."""
@@ -540,9 +556,22 @@ class PartitionSalvage:
                 found.append(offset)
         return max(found, default=None)
 
-    def is_start_above(self, offset: int) -> bool:
-        """Return whether a checkpoint of a copy has a log start offset above another one."""
-        return any((copy.checkpoint(FileKind.LOG_START)[0] or 0) > offset for copy in self._copies)
+    def start_entry(self, start: int, first_base: int) -> tuple[int | None, bool]:
+        """Return what the log-start-offset-checkpoint must say of the result, and whether a copy's says more.
+
+        By a higher number a broker deletes what was rescued below it, or all where that is above the end of the log.
+
+        Args:
+            start: log start offset of the result.
+            first_base: base offset of its first segment: without an entry the log begins there.
+
+        Returns:
+            None for an offset that needs no entry.
+        """
+        topic, _, number = self.name.rpartition("-")
+        dirs = (one.log_dir for one in self.directories)  # also of one whose own name a broker has changed
+        is_lowered = any((one.offset(FileKind.LOG_START, (topic, int(number))) or 0) > start for one in dirs)
+        return start if is_lowered or start > first_base else None, is_lowered
 
     def _note_tiered(self, copy: Copy, start: int) -> None:
         """Say which offsets a copy lacks that only a tiered log may lack."""

@@ -10,7 +10,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
-from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, steps_after, steps_before
+from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, notes_left, steps_after, steps_before
 from kdump.rescue.partition import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
@@ -248,12 +248,12 @@ def _written(
     finally:
         staging.close()
     path = os.path.join(target.path, work.name)
-    has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
+    has_id, is_part = work.metadata() is not None, bool(work.parts)
+    start, is_lowered = work.start_entry(writer.result.log_start_offset, writer.first_base)
     before = steps_before(work, writer.result, path, without)
     standing = Standing() if before else writer.standing
-    is_lowered = start is not None and work.is_start_above(start)
     beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
-    below = tuple(note_below(work.name, writer.records_below, start))
+    stay = (*note_below(work.name, writer.records_below, start), *notes_left(work.name, work.left_to_broker))
     after = steps_after(work, standing, writer.result, path, beside)
     yield SalvageDone(
         writer.result,
@@ -262,13 +262,13 @@ def _written(
         writer.records_lost,
         writer.ranges_unknown,
         writer.diverged,
-        (*work.notes, *below, *notes_if_sound(standing, work.name, start, is_lowered=is_lowered)),
+        (*work.notes, *stay, *notes_if_sound(standing, work.name, start, is_lowered=is_lowered)),
         (*before, *after),
         is_new=True,
         without=without,
         is_part=is_part,
         left_out=tuple(writer.left_out),
-        is_sound=standing.is_sound and not below,
+        is_sound=standing.is_sound and not stay,
         is_of_runs=work.is_of_runs,
         among=tuple(f"{one.file}: {one.message}" for one in writer.among),
     )
@@ -317,8 +317,8 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     is_part = bool(work.parts)
     before = steps_before(work, result, path, without)
     standing = Standing() if before or among else standing_by(result.copies)
-    is_lowered = work.is_start_above(result.log_start_offset)
-    start = result.log_start_offset if is_lowered else _log_start_in(path, result)
+    first_base = min(log_bases(os.listdir(path)), default=result.log_start_offset)
+    start, is_lowered = work.start_entry(result.log_start_offset, first_base)
     epochs = PartitionDir(path, LogDir(target.path)).epochs
     beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1, is_lowered)
     steps = (*before, *steps_after(work, standing, result, path, beside))
@@ -328,8 +328,8 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     if changed:
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
-    told = tuple(note_below(name, below, start))
-    notes = (note, *told, *notes_if_sound(standing, name, start, is_lowered=is_lowered))
+    stay = (*note_below(name, below, start), *notes_left(name, work.left_to_broker))
+    notes = (note, *stay, *notes_if_sound(standing, name, start, is_lowered=is_lowered))
     unknown += len(among)
     done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
     return done.replace(
@@ -337,14 +337,8 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
         without=without,
         is_part=is_part,
         is_of_runs=work.is_of_runs,
-        is_sound=standing.is_sound and not told,
+        is_sound=standing.is_sound and not stay,
     )
-
-
-def _log_start_in(path: str, result: Salvaged) -> int | None:
-    """The log start offset that a checkpoint must have for a partition that is whole: one inside its first segment."""
-    first = min(log_bases(os.listdir(path)), default=result.log_start_offset)
-    return result.log_start_offset if result.log_start_offset > first else None
 
 
 def _salvaged_of(row: dict[str, object]) -> Salvaged:

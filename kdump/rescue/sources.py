@@ -6,16 +6,20 @@ import json
 import os
 import re
 from bisect import bisect_right
+from collections import Counter
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.awaiting_deletion import awaiting_deletion
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import ReadLimits
 from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.log_dir import LogDir
+from kdump.storage.log_dir import LogDir, introduce
 from kdump.storage.lost_logs import lost_of, no_logs
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import parse_name, parse_partition, run_base
@@ -27,7 +31,7 @@ from kdump.storage.refusal import RefusedError
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.storage.misplaced import Misplaced
@@ -36,6 +40,7 @@ _RUNS = "carve.jsonl"
 _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
 _CONTENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _CHUNK = 1024 * 1024
+_LONGEST_NAME = 255  # bytes of a name of a directory
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -45,6 +50,25 @@ def is_partition_name(name: str) -> bool:
     if found is None or found.state or str(found.partition) != name.rpartition("-")[2]:
         return False
     return _TOPIC.fullmatch(found.topic) is not None and found.topic not in (".", "..")
+
+
+def partition_name(directory: str) -> str | None:
+    """Return the name of the partition, TOPIC-N, that a directory is or was, None where its name does not tell it.
+
+    What a broker puts behind the name of one that it is to delete, or does not serve, does not count. Where that made
+    the name too long, the broker has cut the topic.
+
+    Args:
+        directory: its path.
+
+    Source: LocalLog.logDirNameWithSuffixCappedLength.
+    """
+    name = base_name(directory)
+    found = parse_partition(name)
+    if found is None or (found.state and len(name) >= _LONGEST_NAME):
+        return None
+    bare = f"{found.topic}-{found.partition}" if found.state else name
+    return bare if is_partition_name(bare) else None
 
 
 class SourceLog(NamedTuple):
@@ -238,6 +262,7 @@ def find_copies(sources: Iterable[str]) -> Found:
     copies: list[Copy] = []
     problems: list[OpenFailure] = []
     log_dirs: dict[str, LogDir] = {}
+    aside: list[Copy] = []
     seen: set[str] = set()
     for source in sources:
         if real(source) in seen:
@@ -254,7 +279,9 @@ def find_copies(sources: Iterable[str]) -> Found:
             problems += _missed(listing, is_partition=True)
             copies.extend(_of_directory(source, source, listing, log_dirs))
         else:
-            copies.extend(_of_log_dir(source, listing, log_dirs, problems))
+            copies.extend(_of_log_dir(source, listing, log_dirs, problems, aside))
+    copies.extend(_alone(aside, {copy.name for copy in copies}, problems))
+    introduce(log_dirs.values())
     return Found(copies, problems)
 
 
@@ -303,10 +330,9 @@ def _runs_of(listing: DirectoryListing) -> list[str]:
 
 def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict[str, LogDir]) -> Iterator[Copy]:
     directory = PartitionDir(path, _log_dir(path, known), listing)
-    name = base_name(path)
     logs, runs = _logs_of(directory, source), _runs_of(listing)
     if logs:
-        yield Copy(directory, logs, name if is_partition_name(name) else None)
+        yield Copy(directory, logs, partition_name(path))
     by_name: dict[str | None, list[SourceLog]] = {}
     told = _told(listing, runs[0]) if runs else {}
     for run in runs:
@@ -359,7 +385,11 @@ def _no_partition(source: str) -> OpenFailure:
 
 
 def _of_log_dir(
-    source: str, listing: DirectoryListing, known: dict[str, LogDir], problems: list[OpenFailure]
+    source: str,
+    listing: DirectoryListing,
+    known: dict[str, LogDir],
+    problems: list[OpenFailure],
+    aside: list[Copy],
 ) -> Iterator[Copy]:
     log_dir = known.setdefault(real(source), LogDir(source))
     partitions = listing.partitions()
@@ -384,11 +414,19 @@ def _of_log_dir(
         logs = _logs_of(directory, source)
         if not is_partition_name(name):
             if logs:
-                problems.append(OpenFailure(path, "skipped", f"{path}: {_why_out(name)}: name it alone, with --name"))
+                aside.append(Copy(directory, logs, partition_name(path)))
         elif logs:
             yield Copy(directory, logs, name)
         elif lost_of(directory).logs:
             problems.append(no_logs(directory, "missing"))
+        else:
+            problems += [OpenFailure(path, "skipped", f"{path}: {sentence}") for sentence in _left(directory)]
+
+
+def _left(directory: PartitionDir) -> Iterator[str]:
+    """Say what a partition without logs has that a broker removes."""
+    for one in islice(awaiting_deletion(directory, ReadLimits().max_batch_bytes), 1):
+        yield f"no log of it is here; {base_name(one.file)} has {one.message}: {one.remedy}"
 
 
 def _missed(listing: DirectoryListing, *, is_partition: bool) -> list[OpenFailure]:
@@ -397,6 +435,26 @@ def _missed(listing: DirectoryListing, *, is_partition: bool) -> list[OpenFailur
     return [OpenFailure(one.path, "symlink", one.sentence) for one in skipped if one.is_missed]
 
 
+def _alone(aside: Sequence[Copy], names: Container[str | None], problems: list[OpenFailure]) -> Iterator[Copy]:
+    """Yield those copies that a broker serves no more, but that are all that there is of a partition.
+
+    Args:
+        aside: the copies that lie in a log directory and have no name of a partition that is served.
+        names: of partitions that have other copies.
+        problems: gets what is said of those that stay out.
+    """
+    counts = Counter(copy.name for copy in aside)
+    for copy in aside:
+        found = parse_partition(base_name(copy.path))
+        is_wanted = found is not None and found.state in _WITHOUT_OTHER
+        if is_wanted and copy.name is not None and counts[copy.name] == 1 and copy.name not in names:
+            yield copy
+            continue
+        how = "name it alone" if copy.name is not None else "name it alone, with --name"
+        problems.append(OpenFailure(copy.path, "skipped", f"{copy.path}: {_why_out(base_name(copy.path))}: {how}"))
+
+
+_WITHOUT_OTHER = ("delete", "stray")  # what a broker does with a directory that need not be elsewhere
 _OUT = {
     "delete": "a broker was about to delete it (-delete)",
     "stray": "a broker took it for a stray (-stray)",
@@ -422,9 +480,5 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
     parsed = parse_name(name)
     is_run = run_base(name) is not None
     base = parsed.base_offset if parsed.kind is FileKind.LOG else None
-    partition: str | None = base_name(folder or ".")
-    if is_run:
-        partition = _told(directory.listing, name).get(name, (None, ""))[0]
-    elif not is_partition_name(partition or ""):
-        partition = None
+    partition = _told(directory.listing, name).get(name, (None, ""))[0] if is_run else partition_name(folder or ".")
     yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_run=is_run)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.broker.missing_walk import lost_holes
-from kdump.compat.dump_log_segments_options import MAX_UNCOMPRESSED_BYTES
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
-from kdump.format.read_limits import ReadLimits
+from kdump.format.read_limits import MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.state_rows import CopyChosen
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure

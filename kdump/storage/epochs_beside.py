@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.batch.offset_order import header_facts
 from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.segment import Segment, UnreadableError
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.offset_order import HeaderFacts
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
-_MAX_BATCH = 64 * 1024 * 1024
 _SMALL = 256 * 1024  # bytes: such a log is read from its beginning
 _BORNE_OUT = 2  # batches: of one alone a wrong bit may tell another epoch
 
@@ -86,7 +86,9 @@ def _at_end(path: str, *, is_end: bool) -> list[HeaderFacts]:
         if start is None:
             return []
         start_of = Border(position=start)
-        walk = CheckedWalk(log, wrong.append, next_base=None, max_batch_bytes=_MAX_BATCH, border=start_of, resync=False)
+        walk = CheckedWalk(
+            log, wrong.append, next_base=None, max_batch_bytes=MAX_BATCH_BYTES, border=start_of, resync=False
+        )
         for window in walk.windows():
             facts = [header_facts(window, k) for k in _ends(window.count, is_end=is_end)]
             found += [one for one in facts if one.trusted and one.epoch is not None]

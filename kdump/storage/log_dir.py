@@ -14,7 +14,7 @@ from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kdump.storage.state_file import StateFile
 
@@ -44,6 +44,13 @@ def log_dir_around(directory: str) -> str | None:
         if directory == lower:
             return None
     return directory
+
+
+def introduce(log_dirs: Iterable[LogDir]) -> None:
+    """Let log directories that were named together know each other."""
+    known = list(log_dirs)
+    for one in known:
+        one.siblings = [other for other in known if other is not one]
 
 
 class LogDir:

@@ -19,6 +19,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.value import Value
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 _MOST_HOPS = 100_000  # headers of a log
-_MOST_HELD = 64 * 1024 * 1024  # bytes of a batch
 _SAMPLE = 64  # entries of an index
 
 
@@ -230,7 +230,7 @@ class _Search:
         lacks = False
         with opened, suppress(OSError):
             first = first_in_header(opened)
-            walk = CheckedWalk(opened, found.append, next_base=None, max_batch_bytes=_MOST_HELD)
+            walk = CheckedWalk(opened, found.append, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
             for window in walk.windows():
                 epochs = [
                     (epochs or window.column(layout.LEADER_EPOCH))[0],
@@ -362,7 +362,7 @@ def first_in_header(log: Source) -> int | None:
         return None if header is None else header.first
     from kdump.format.record.wrapper import first_offset  # few logs are that old
 
-    return first_offset(log, 0, _MOST_HELD, _MOST_HELD)
+    return first_offset(log, 0, MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
 
 
 def _is_of(log: Source, position: int, offset: int, span: _Span) -> bool:

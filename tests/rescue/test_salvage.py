@@ -201,16 +201,19 @@ def test_partitions_that_are_refused_are_named_at_the_end(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("directory", "why"),
     [
-        (f"plain-0.{'0' * 32}-delete", "a broker was about to delete it (-delete)"),
-        (f"plain-0.{'0' * 32}-stray", "a broker took it for a stray (-stray)"),
-        (f"plain-0.{'0' * 32}-future", "a copy on its way to another log directory, not finished (-future)"),
-        ("pl@in-0", "not the name of a partition that a broker serves, TOPIC-N"),
+        (f"plain-1.{'0' * 32}-delete", "a broker was about to delete it (-delete): name it alone"),
+        (f"plain-1.{'0' * 32}-stray", "a broker took it for a stray (-stray): name it alone"),
+        (
+            f"plain-0.{'0' * 32}-future",
+            "a copy on its way to another log directory, not finished (-future): name it alone",
+        ),
+        ("pl@in-0", "not the name of a partition that a broker serves, TOPIC-N: name it alone, with --name"),
     ],
 )
 def test_a_directory_that_is_not_taken_has_its_own_reason(directory: str, why: str, tmp_path: Path) -> None:
     write(tmp_path / "logdir", {f"{directory}/{name(0)}": batch(0), f"plain-1/{name(0)}": batch(0)})
     done = run_kdump(["salvage", "logdir", "--to", "out"], tmp_path)
-    assert (done.exit, done.stderr.decode()) == (0, f"kdump: logdir/{directory}: {why}: name it alone, with --name\n")
+    assert (done.exit, done.stderr.decode()) == (0, f"kdump: logdir/{directory}: {why}\n")
 
 
 def test_topic_ids_are_never_mixed(tmp_path: Path) -> None:

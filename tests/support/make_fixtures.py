@@ -171,6 +171,14 @@ FIXTURES: dict[str, Fixture] = {
         [("F12", "error", "second/plain-0", None, None)],
         paths=("first", "second"),
     ),
+    "directory-f16-awaiting-deletion": Fixture(
+        "the first segment is about to be deleted, and no other file has its records",
+        {**segment(NEXT, [batch(NEXT, PAIR)]), f"{LOG}.deleted": A + B, EPOCHS: checkpoint((0, NEXT))},
+        [
+            ("F16", "note", f"{LOG}.deleted", None, None),
+            ("L15", "note", name(NEXT), None, None),
+        ],
+    ),
     "directory-k10-clusters-differ": Fixture(
         "two log directories are of two clusters",
         {

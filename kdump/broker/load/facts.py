@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kdump.broker.load.recover import MAX_BATCH_BYTES, MAX_INDEX_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.broker.load.recover import MAX_INDEX_BYTES
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.value import Value
 
 if TYPE_CHECKING:

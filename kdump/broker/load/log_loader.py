@@ -27,6 +27,7 @@ from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
@@ -362,10 +363,6 @@ if TYPE_CHECKING:
     Counter = Callable[[Source, int, int], int]
 
 
-_BATCH_BYTES = 64 * 1024 * 1024
-_RECORD_BYTES = 256 * 1024 * 1024
-
-
 def fates(disk: Disk, was_split: set[int], swapped: Swapped) -> list[SegmentOutcome]:
     """Return what became of each segment, by base offset.
 
@@ -436,7 +433,7 @@ def _replaced(disk: Disk, segments: list[SegmentOutcome]) -> Iterator[tuple[int,
 def _unreadable(log: Source, base: int, *, is_cut: bool) -> RangeSet:
     """The offsets that cannot be read in a log: of batches with a wrong CRC, and behind its end where it was cut."""
     found, end = RangeSet(), base
-    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=_BATCH_BYTES)
+    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
     for window in walk.windows():
         offsets = window.column(layout.BASE_OFFSET), window.column(layout.LAST_OFFSET)
         crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
@@ -452,8 +449,8 @@ def _unreadable(log: Source, base: int, *, is_cut: bool) -> RangeSet:
 
 def _within(log: Source, base: int, gone: RangeSet) -> tuple[int, int]:
     """The bytes and records of the right batches of a log that have some offsets."""
-    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=_BATCH_BYTES)
-    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
+    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
+    reader = RecordReader(MAX_UNCOMPRESSED_BYTES, max_batch=MAX_BATCH_BYTES, cut=KEPT)
     size = records = 0
     for window in walk.windows():
         for k, last in enumerate(window.column(layout.LAST_OFFSET)):
@@ -473,8 +470,8 @@ def count_records(log: Source, base: int, start: int) -> int:
         start: file position of a batch, bytes.
     """
     part = FilePart(log, start, log.size)
-    walk = CheckedWalk(part, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=_BATCH_BYTES)
-    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
+    walk = CheckedWalk(part, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
+    reader = RecordReader(MAX_UNCOMPRESSED_BYTES, max_batch=MAX_BATCH_BYTES, cut=KEPT)
     return sum(_records(window, reader) for window in walk.windows())
 
 
@@ -510,8 +507,8 @@ def readable(log: Source, base: int, next_base: int | None, end: int) -> Readabl
             assert finding.last_offset is not None
             torn.append(TornBatch(base, finding.position, finding.offset, finding.last_offset))
 
-    walk = CheckedWalk(log, see, segment=base, next_base=next_base, max_batch_bytes=_BATCH_BYTES)
-    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
+    walk = CheckedWalk(log, see, segment=base, next_base=next_base, max_batch_bytes=MAX_BATCH_BYTES)
+    reader = RecordReader(MAX_UNCOMPRESSED_BYTES, max_batch=MAX_BATCH_BYTES, cut=KEPT)
     found = 0
     for window in walk.windows():
         ascends = window.all_trusted and not window.suspicions & (layout.NOT_ABOVE | layout.OUT_OF_RANGE)

@@ -20,6 +20,7 @@ from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, Timestamp
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 from kdump.format.java_values import ARGUMENT
 from kdump.format.kernels import wire
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 MAX_INDEX_BYTES = 10 * 1024 * 1024  # segment.index.bytes
-MAX_BATCH_BYTES = MAX_UNCOMPRESSED_BYTES = 64 * 1024 * 1024
 NO_EPOCH = -1
 _KAFKA = "org.apache.kafka.common.KafkaException"
 OVERFLOW = "org.apache.kafka.storage.internals.log.LogSegmentOffsetOverflowException"

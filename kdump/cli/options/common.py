@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.render.commentary import answer
 
 

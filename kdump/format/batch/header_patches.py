@@ -19,6 +19,7 @@ from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch
 from kdump.format.batch.offset_order import LOG_END
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
+from kdump.format.read_limits import MAX_BATCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 _ROUNDS = 8  # a field that is put right can show the next one
-_MAX_BATCH = 64 * 1024 * 1024
 _MOST_ERRORS = 100_000  # of one log; they are held
 
 
@@ -119,7 +119,7 @@ class HeaderPatches:
             segment=self._base,
             next_base=self._next_base,
             known_end=lambda: self._known_end,
-            max_batch_bytes=_MAX_BATCH,
+            max_batch_bytes=MAX_BATCH_BYTES,
             around=self._around,
         )
         for _ in walk.windows():
