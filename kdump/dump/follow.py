@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.dump.checked import CheckedRecords, drain, open_walk
 from kdump.dump.index_seek import Starts
@@ -30,6 +30,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -52,7 +53,7 @@ _LOG = re.compile(r"[0-9]{20}\.log")
 _SMALLEST = {0: 14, 1: 22, 2: 49}  # batchLength by magic, no record in it
 
 
-class Shown(NamedTuple):
+class Shown(TupleValue):
     """A batch that was read: its segment, where it lies in it (bytes), how it begins, and its offsets."""
 
     base: int

@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import awaiting_deletion
 from kdump.format.batch.epoch_order import EpochsAround
@@ -29,6 +29,7 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name, is_dir, is_remote, parent, real
 from kdump.storage.refusal import RefusedError
 from kdump.storage.segment import Segment, UnreadableError
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -71,7 +72,7 @@ def partition_name(directory: str) -> str | None:
     return bare if is_partition_name(bare) else None
 
 
-class SourceLog(NamedTuple):
+class SourceLog(TupleValue):
     """A log of a copy.
 
     Args:
@@ -243,7 +244,7 @@ class Copy:
         return max(known)
 
 
-class Found(NamedTuple):
+class Found(TupleValue):
     """What the sources come to: copies, and what cannot be read or is passed over."""
 
     copies: list[Copy]

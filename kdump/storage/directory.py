@@ -10,12 +10,12 @@ import os
 from bisect import bisect_right
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
 from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real, why_not
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ class Skipped(Value):
         return f"{self.path}: {self.reason}" if self.is_out_of_reach else f"{self.path}: not read: {self.reason}"
 
 
-class FoundFile(NamedTuple):
+class FoundFile(TupleValue):
     """A regular file: its path, and what its name tells."""
 
     path: str

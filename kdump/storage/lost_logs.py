@@ -14,7 +14,7 @@ import json
 import os
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
@@ -27,6 +27,7 @@ from kdump.storage.open_files import open_source
 from kdump.storage.own_files import why_not_of_owner
 from kdump.storage.paths import exists, is_remote
 from kdump.storage.segment import Segment, cut_off
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -154,7 +155,7 @@ def end_beside(directory: PartitionDir, segment: Segment) -> int | None:
     return max(ends, default=None)
 
 
-class LostBehind(NamedTuple):
+class LostBehind(TupleValue):
     """Offsets that a log had behind its last batch.
 
     Args:

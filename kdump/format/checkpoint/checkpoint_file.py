@@ -13,12 +13,12 @@ import re
 from array import array
 from collections.abc import Sequence
 from operator import eq
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from kdump.format.checkpoint.text_lines import MAX_FINDINGS, Property, TextDamage, line_at, lines, split, text_of
 from kdump.format.java_values import ARGUMENT, IO, JavaComplaint, parse_number, quote, uuid_complaint
 from kdump.format.kinds import TEXT_KINDS, FileKind
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,14 +55,14 @@ _SMALL_KINDS = frozenset(
 )
 
 
-class EpochEntry(NamedTuple):
+class EpochEntry(TupleValue):
     """The leader epoch that begins at `start_offset`."""
 
     epoch: int
     start_offset: int
 
 
-class TopicPartitionOffset(NamedTuple):
+class TopicPartitionOffset(TupleValue):
     """One offset of one partition: recovery point, log start, high watermark or first dirty offset."""
 
     topic: str

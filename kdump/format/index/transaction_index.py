@@ -9,9 +9,10 @@ import re
 from functools import cached_property
 from itertools import starmap
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.index.offset_and_time import FILE, chunks
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 
-class AbortedTxn(NamedTuple):
+class AbortedTxn(TupleValue):
     """One aborted transaction; `version` is what Kafka prints: only the first of its two bytes, signed."""
 
     version: int

@@ -11,7 +11,9 @@ import re
 import textwrap
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +33,7 @@ _NAMED = "\1"  # stands before a word that is set off, while sentences are cut
 _STANDS_FOR = {"bytes": 'text, or {"base64": ...} where it is not UTF-8'}
 
 
-class _Line(NamedTuple):
+class _Line(TupleValue):
     """One line of a page: its macro, "" for text, and what the reader sees of the rest; marked: the words set off."""
 
     macro: str
