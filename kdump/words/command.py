@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-_PLAIN = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)  # zsh looks up a program for =WORD
+_PLAIN = r"(?a)[\w@%+:,./-][\w@%+=:,./-]*"  # zsh looks up a program for =WORD
 PROGRAMS = ("kdump", "chmod", "chown", "cp", "kafka-transactions.sh", "mkdir", "mv", "pip")
 """Those of which kdump writes commands."""
 
@@ -73,7 +73,7 @@ class ShellCommand(str):
 
 def _quoted(word: str) -> str:
     """A word as a shell reads it."""
-    if _PLAIN.fullmatch(word):
+    if re.fullmatch(_PLAIN, word):
         return word
     if word.isprintable():  # or empty
         return "'" + word.replace("'", "'\"'\"'") + "'"
