@@ -16,7 +16,6 @@ by the metadata log, or by the user (`CleanupPolicy`); else it is not known.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -507,6 +506,8 @@ def check_name(name: str) -> None:
     """
     if name in _NAMES:
         return
+    from difflib import get_close_matches
+
     near = get_close_matches(name, sorted(_NAMES), 1)
     raise ValueError(f"no setting '{name}' has a part in this" + (f"; did you mean '{near[0]}'?" if near else ""))
 

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from contextlib import contextmanager
-from importlib.machinery import ExtensionFileLoader, PathFinder
+from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -129,7 +129,8 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 def _is_compiled(kernel: str) -> bool:
     """Tell whether an import would load a kernel compiled; it is not loaded for that, nor are its packages."""
     folder = os.path.join(os.path.dirname(kdump_file), *kernel.split(".")[:-1])
-    found = PathFinder.find_spec(kernel, [folder])
+    asked = (finder.find_spec(f"kdump.{kernel}", [folder]) for finder in sys.meta_path)
+    found = next(filter(None, asked), None)
     return found is not None and isinstance(found.loader, ExtensionFileLoader)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from bisect import bisect_right
 from collections import Counter
 from contextlib import suppress
@@ -29,7 +28,7 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name, is_dir, is_remote, parent, real
 from kdump.storage.refusal import RefusedError
 from kdump.storage.segment import Segment, UnreadableError
-from kdump.value import TupleValue
+from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -42,7 +41,7 @@ _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
 _CONTENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _CHUNK = 1024 * 1024
 _LONGEST_NAME = 255  # bytes of a name of a directory
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC = pattern(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def is_partition_name(name: str) -> bool:

@@ -317,12 +317,13 @@ def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 def _matches(path: str) -> Iterator[str]:
     """The paths that a path stands for: itself, or if nothing has that name the matches of a pattern."""
+    if is_remote(path) or os.path.lexists(path):
+        yield path
+        return
     from glob import glob, has_magic
 
-    if is_remote(path) or os.path.lexists(path) or not has_magic(path):
-        yield path
-    else:
-        yield from sorted(glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
+    matches = sorted(glob(path)) if has_magic(path) else []  # noqa: PTH207 (a Path would change what the user wrote)
+    yield from matches or [path]
 
 
 def _rank(name: FileName) -> tuple[int, int, int]:

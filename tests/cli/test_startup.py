@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -145,3 +146,23 @@ def test_values_are_defined_cheaply() -> None:
     home = Path(kdump.__file__).parent
     makers = [str(file.relative_to(home)) for file in home.rglob("*.py") if "(NamedTuple" in file.read_text()]
     assert makers == []
+
+
+def test_the_version_loads_no_kernel_and_no_findings() -> None:
+    found = loaded(RUN, "--version")
+    assert {name for name in found if name.startswith("kdump.") and name.rpartition(".")[2].startswith("_")} == {
+        "kdump.__main__"
+    }
+    assert {"kdump.finding", "kdump.item", "kdump.storage"} & found == set()
+
+
+def test_regular_expressions_are_compiled_when_they_are_used() -> None:
+    """What `pattern` is for: `re.compile` costs up to half a millisecond, in each start that never uses it."""
+    home = Path(kdump.__file__).parent
+    eager = [
+        f"{file.relative_to(home)}: {line}"
+        for file in home.rglob("*.py")
+        for line in file.read_text().splitlines()
+        if "re.compile(" in line and re.match(r"_?[A-Z]| {0,4}(re\.|_\w+ = re)", line)
+    ]
+    assert eager == []

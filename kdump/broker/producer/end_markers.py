@@ -5,9 +5,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from kdump.compat.kafka_stream import INVALID
 from kdump.format.batch import layout
-from kdump.format.java_values import ARGUMENT
+from kdump.format.java_values import ARGUMENT, INVALID
 from kdump.format.record.reader import key_and_value
 from kdump.format.record.record_checks import control_problem
 from kdump.value import TupleValue

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdump.value import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _REST = "More"
-_BEFORE_NOW = r"-[0-9]+(ms|s|m|h|d)"
-_TIME = r"\b(TIME|WHEN)\b"  # the metavar of what takes one
+_BEFORE_NOW = pattern(r"-[0-9]+(ms|s|m|h|d)")
+_TIME = pattern(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
 _DIRECTORY = "name the directory of the partition instead: LOGDIR/TOPIC-N"
 _OF_PATHS = ("dump", "verify", "retention", "du", "export", "reindex", "truncate", "patch-header")
@@ -103,8 +105,7 @@ class Command(click.Command):
                 raise click.UsageError(f"no option '{error.option_name}': {meant}", ctx) from None
             if error.option_name == "--json" and any("--format" in one.opts for one in self.params):
                 raise click.UsageError("no option '--json': it is --format json", ctx) from None
-            takes_time = any(re.search(_TIME, one.metavar or "") for one in self.params)
-            if not takes_time or not re.fullmatch(_BEFORE_NOW, before):
+            if not _BEFORE_NOW.fullmatch(before) or not any(_TIME.search(one.metavar or "") for one in self.params):
                 raise
             raise click.UsageError(f"'{before}' is no option; did you mean now{before}?", ctx) from None
         except click.MissingParameter as error:

@@ -7,16 +7,18 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.value import pattern
 from kdump.words.command import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
-# Patterns, compiled when they are used: few runs write to a terminal.
-_COMMAND = rf"(?:(?<=: )|(?<= (?:with|then) )|(?<= where )|(?<= and see ))(?:{'|'.join(map(re.escape, PROGRAMS))}) .*$"
-_TYPED = r" *(?:kdump|[$#]) "
-_QUOTED = r"`[^`]+`|(?<![^\s=])\$?'[^']*'"  # a word of a shell does not begin within another one
+_COMMAND = pattern(
+    rf"(?:(?<=: )|(?<= (?:with|then) )|(?<= where )|(?<= and see ))(?:{'|'.join(map(re.escape, PROGRAMS))}) .*$"
+)
+_TYPED = pattern(r" *(?:kdump|[$#]) ")
+_QUOTED = pattern(r"`[^`]+`|(?<![^\s=])\$?'[^']*'")  # a word of a shell does not begin within another one
 _BLANK = "\ue000"  # stands for a blank at which no line ends
 _LEAST = 20  # columns, below which every word would have a line
 _USUAL = 80  # columns of a terminal that does not tell
@@ -42,7 +44,7 @@ def fitter_of(stream: TextIO) -> Callable[[str], str]:
 
 def command_at(text: str) -> int:
     """Return where a command begins that must stay on one line with all behind it; the length where there is none."""
-    found = re.search(_COMMAND, text)
+    found = _COMMAND.search(text)
     return len(text) if found is None else found.start()
 
 
@@ -56,7 +58,7 @@ def fitted(text: str, columns: int) -> str:
         text: without line ends.
         columns: of the terminal.
     """
-    if len(text) <= columns or re.match(_TYPED, text):
+    if len(text) <= columns or _TYPED.match(text):
         return text
     import textwrap
 
@@ -64,7 +66,7 @@ def fitted(text: str, columns: int) -> str:
     words, last = text[:begin], text[begin:]
     first = text[: len(text) - len(text.lstrip(" "))]
     lines = textwrap.wrap(
-        re.sub(_QUOTED, lambda found: found[0].replace(" ", _BLANK), words.lstrip(" ")),
+        _QUOTED.sub(lambda found: found[0].replace(" ", _BLANK), words.lstrip(" ")),
         max(columns, _LEAST),
         initial_indent=first,
         subsequent_indent=f"{first}  ",
