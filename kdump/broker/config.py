@@ -19,6 +19,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.format.checkpoint.properties import read_properties
 from kdump.format.java_values import JavaComplaint, parse_number
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
@@ -206,24 +207,6 @@ class ClusterSettings(Value):
     ids: Mapping[str, str] = MappingProxyType({})
     cluster_id: str | None = None
     log_dir: str = ""
-
-
-class CleanupPolicy(Value):
-    """What is known of a topic's cleanup.policy.
-
-    Args:
-        now: delete, compact, both or nothing; None where it is not known.
-        ever_compact: something here says that the topic is, or was, compacted.
-        never_compact: something here says that it never was: the metadata log since its creation, the user of this
-            topic, or brokers, who make it so.
-        of_topic: as `now`, where the metadata log knows the topic, the user has named its policy, or brokers make it:
-            a default of brokers in a file says nothing of one topic.
-    """
-
-    now: frozenset[str] | None
-    ever_compact: bool = False
-    never_compact: bool = False
-    of_topic: frozenset[str] | None = None
 
 
 class Config:

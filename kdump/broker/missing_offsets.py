@@ -30,7 +30,7 @@ from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.config import CleanupPolicy
+from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.finding import OF_HOLES, Code
 from kdump.item import Certainty
 from kdump.ranges import RangeSet

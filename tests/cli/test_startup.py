@@ -43,6 +43,14 @@ LATER = {
     "kdump.render.json._json", "kdump.render.json.dump",
 }  # fmt: skip
 
+# What judges damage, and what only a question about it, or about a broker, needs: a sound file has no use for it.
+OF_DAMAGE = {
+    "kdump.format.batch.framing", "kdump.format.batch.gap", "kdump.format.batch.text_mode",
+    "kdump.format.record.cut_record", "kdump.compat.kafka_walk", "kdump.compat.kafka_stream",
+    "kdump.storage.own_files", "kdump.checks.odd_directory", "kdump.broker.failure",
+}  # fmt: skip
+OF_BROKERS = {"kdump.broker.config", "kdump.broker.load.log_manager", "kdump.broker.load.recover"}
+
 SCRIPT = """
 import sys
 before = set(sys.modules)
@@ -97,6 +105,19 @@ def test_help_loads_no_library(args: list[str]) -> None:
 @pytest.mark.parametrize("options", [[], ["--format", "json"], ["--quiet"]], ids=" ".join)
 def test_a_verify_in_a_pipe_loads_no_library(options: list[str]) -> None:
     assert roots(loaded(RUN, "verify", *options, SMALL)) & LIBRARIES == set()
+
+
+def test_a_dump_of_batches_loads_no_reader_of_records_and_no_second_process() -> None:
+    found = loaded(RUN, "dump", SMALL)
+    assert {"kdump.format.record.reader", "kdump.format.record._records", "kdump.workers", *OF_DAMAGE} & found == set()
+    assert {"kdump.workers", *OF_DAMAGE} & loaded(RUN, "dump", "--print-data-log", SMALL) == set()
+
+
+def test_a_verify_of_a_sound_partition_loads_no_damage_and_no_broker() -> None:
+    found = loaded(RUN, "verify", str(NODE / "plain-0"))
+    of_other_paths = {"kdump.checks.loose", "kdump.checks.raft_log", "glob"}
+    assert {*OF_DAMAGE, *OF_BROKERS, *of_other_paths, "difflib", "json", "random"} & found == set()
+    assert {name for name in found if name.startswith("kdump.spark")} <= {"kdump.spark", "kdump.spark.errors"}
 
 
 def test_a_verify_in_one_process_does_not_prepare_for_more() -> None:
