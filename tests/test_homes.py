@@ -28,3 +28,9 @@ def test_the_ends_of_a_long_and_of_an_int_are_written_once() -> None:
     longs = r"\b2 ?\*\* ?63\b|\b1 << 6[34]\b|9_?223_?372_?036_?854_?775_?80[678]|0x7f{15}\b|0x80{15}\b"
     assert homes(f"(?i){longs}") <= {"format/java_values.py"}
     assert homes(r"(?i)\b2 ?\*\* ?31 ?- ?1\b|= 2_?147_?483_?647\b|0x7f{7}\b") <= {"format/java_values.py"}
+
+
+def test_the_names_of_codecs_are_written_once() -> None:
+    assert homes(r"\b(SNAPPY|LZ4) = ") == {"format/codec/base.py"}
+    packages = {"cli/bug.py", "words/install.py"}  # of Python, which have names like those
+    assert homes('"(snappy|lz4)"') <= packages

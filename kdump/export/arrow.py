@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from kdump.export.tables import Column, Kind
 from kdump.format.batch import layout
+from kdump.format.codec.base import codec_name
 
 if TYPE_CHECKING:
     from array import array
@@ -152,8 +153,7 @@ def _max_timestamp(rows: ArrowRows) -> pa.Array:
 
 @cache
 def _codecs() -> pa.Array:
-    names = ["none", "gzip", "snappy", "lz4", "zstd"]
-    return pa.array([*names, *(f"unknown:{id_}" for id_ in range(len(names), layout.CODEC_MASK + 1))])
+    return pa.array([codec_name(number) for number in range(layout.CODEC_MASK + 1)])
 
 
 def _codec(rows: ArrowRows) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.codec.base import codec_name
 from kdump.render.json.lines import line, name
 from kdump.render.text.find import iso
 
@@ -11,13 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.figures import CodecFigures, EndedTransactions, Figures, SizeFigures
-
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-
-
-def codec_name(number: int) -> str:
-    """Return Kafka's name of a compression type."""
-    return _CODECS[number] if number < len(_CODECS) else f"unknown:{number}"
 
 
 def figures_text(figures: Figures) -> Iterator[str]:
