@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -38,3 +40,42 @@ def test_the_names_of_codecs_are_written_once() -> None:
 
 def test_the_colours_of_severities_are_written_once() -> None:
     assert homes(r"Severity\.\w+: \"[a-z ]*(red|yellow|cyan)\"") == {"render/terminal/columns.py"}
+
+
+def limits() -> list[tuple[str, str, int, str]]:
+    """The larger numbers that modules name: module, name without underscore, number, what is said of it."""
+    found = []
+    for name, text in sources().items():
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            number = constant(node.value)
+            if number is not None and number >= 1024:
+                said = lines[node.lineno - 1].partition("  # ")[2]
+                found.append((name, node.targets[0].id.lstrip("_"), number, said))
+    return found
+
+
+def constant(node: ast.expr) -> int | None:
+    """The number that an expression of numbers is; None for another one."""
+    if any(not isinstance(one, ast.BinOp | ast.Constant | ast.operator) for one in ast.walk(node)):
+        return None
+    value = eval(ast.unparse(node))  # numbers and operators only
+    return value if isinstance(value, int) else None
+
+
+def test_no_limit_of_which_the_same_is_said_is_written_twice() -> None:
+    said = Counter((number, words) for _, _, number, words in limits() if words)
+    assert [one for one, count in said.items() if count > 1] == []
+    named = Counter((name, number) for _, name, number, _ in limits() if re.match(r"(MAX|MOST|LARGEST|LONGEST)_", name))
+    assert [one for one, count in named.items() if count > 1] == []
+
+
+def test_sizes_of_kafka_and_limits_of_batches_are_written_once() -> None:
+    assert homes(r"\b10 \* 1024 \* 1024\b|\b10 << 20\b|10_?485_?760") == {"format/index/offset_and_time.py"}
+    assert homes(r"= 1024 \* 1024 \* 1024\b|\b1 << 30\b|1_?073_?741_?824") == {"storage/segment.py"}
+    assert homes(r"\b5 \* 1024 \* 1024\b") == {"compat/dump_log_segments_options.py"}
+    assert homes(r"104_?857_?600|\b100 \* 1024 \* 1024") == {"broker/config.py"}
+    assert homes(r"max_(batch|uncompressed)_bytes(: int)? ?= ?[0-9]") == set()
+    assert homes(r"ReadLimits\(\w+\[") == {"cli/options/common.py"}

@@ -9,7 +9,7 @@ from kdump.api.errors import Error, error_of
 from kdump.api.select import number_of, time_of
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
-from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
+from kdump.format.read_limits import ReadLimits
 from kdump.item import LookupAnswer as Answer
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
@@ -82,7 +82,7 @@ def _ignore(_finding: Finding) -> None:
 
 def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | None:
     try:
-        partition, limits = open_partition(path, _ignore), ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
+        partition, limits = open_partition(path, _ignore), ReadLimits()
         finder = Finder(partition, limits, scan=scan, times=times, report=_ignore)
         items = list(finder.answers([query]))
     except UnreadableError as error:

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.format.checkpoint.properties import read_properties
+from kdump.format.index.offset_and_time import INDEX_BYTES, INDEX_INTERVAL
 from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG, JavaComplaint, parse_number
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
+from kdump.storage.segment import SEGMENT_BYTES
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -98,12 +100,12 @@ _TOPIC: dict[str, _Setting] = {
         (("log.retention.ms", 1), ("log.retention.minutes", _MINUTE), ("log.retention.hours", _HOUR)),
     ),
     "retention.bytes": _Setting(_LONG, -1, (("log.retention.bytes", 1),)),
-    "segment.bytes": _Setting(_INT_1, 1 << 30, (("log.segment.bytes", 1),)),
+    "segment.bytes": _Setting(_INT_1, SEGMENT_BYTES, (("log.segment.bytes", 1),)),
     "internal.segment.bytes": _Setting(_INT_1, None, (("internal.log.segment.bytes", 1),)),
     "segment.ms": _Setting(_FROM_1, 168 * _HOUR, (("log.roll.ms", 1), ("log.roll.hours", _HOUR))),
     "segment.jitter.ms": _Setting(_FROM_0, 0, (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR))),
-    "segment.index.bytes": _Setting(_integer(4, MAX_INT), 10 << 20, (("log.index.size.max.bytes", 1),)),
-    "index.interval.bytes": _Setting(_INT_0, 4096, (("log.index.interval.bytes", 1),)),
+    "segment.index.bytes": _Setting(_integer(4, MAX_INT), INDEX_BYTES, (("log.index.size.max.bytes", 1),)),
+    "index.interval.bytes": _Setting(_INT_0, INDEX_INTERVAL, (("log.index.interval.bytes", 1),)),
     "min.compaction.lag.ms": _Setting(_FROM_0, 0, (("log.cleaner.min.compaction.lag.ms", 1),)),
     "max.compaction.lag.ms": _Setting(_FROM_1, MAX_LONG, (("log.cleaner.max.compaction.lag.ms", 1),)),
     "min.cleanable.dirty.ratio": _Setting(_ratio, 0.5, (("log.cleaner.min.cleanable.ratio", 1),)),
@@ -142,10 +144,11 @@ _OTHERS = frozenset(
     )
 )
 """Settings of topics of which no answer depends."""
+_OF_INTERNAL = str(100 * 1024 * 1024)  # offsets.topic.segment.bytes, and those of the others
 _INTERNAL = {
-    OFFSETS_TOPIC: {"cleanup.policy": "compact", "segment.bytes": "104857600"},
-    TRANSACTIONS_TOPIC: {"cleanup.policy": "compact", "segment.bytes": "104857600"},
-    SHARE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "104857600"},
+    OFFSETS_TOPIC: {"cleanup.policy": "compact", "segment.bytes": _OF_INTERNAL},
+    TRANSACTIONS_TOPIC: {"cleanup.policy": "compact", "segment.bytes": _OF_INTERNAL},
+    SHARE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": _OF_INTERNAL},
     REMOTE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
     # KRaft deletes what a snapshot of its own covers; no retention task ever looks at it.
     METADATA_TOPIC: {"cleanup.policy": ""},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
-from kdump.format.index.offset_and_time import OffsetIndex
+from kdump.format.index.offset_and_time import INDEX_INTERVAL, OffsetIndex
 from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
 
-DEFAULT = 4096  # index.interval.bytes
 _SEGMENTS = 4  # that are looked at
 _ENTRIES = 32  # of each
 _STRETCH = 1 << 20  # bytes of a segment that are read at most to see where batches begin
@@ -47,14 +46,14 @@ def infer_interval(files: Mapping[str, Source]) -> int | None:
             ranges.update(_ranges(files[f"{base:020}.log"], OffsetIndex(index, base)))
     if not ranges:
         return None
-    if all(low <= DEFAULT < high for low, high in ranges):
-        return DEFAULT
+    if all(low <= INDEX_INTERVAL < high for low, high in ranges):
+        return INDEX_INTERVAL
     votes: Counter[int] = Counter()
-    for candidate in {DEFAULT, *_POWERS, *_ROUND, *(low for low, _ in ranges)}:
+    for candidate in {INDEX_INTERVAL, *_POWERS, *_ROUND, *(low for low, _ in ranges)}:
         votes[candidate] = sum(count for (low, high), count in ranges.items() if low <= candidate < high)
     most = max(votes.values())
     best = [candidate for candidate, count in votes.items() if count == most]
-    return min(best, key=lambda one: (one != DEFAULT, one not in _POWERS, one not in _ROUND, one))
+    return min(best, key=lambda one: (one != INDEX_INTERVAL, one not in _POWERS, one not in _ROUND, one))
 
 
 def _ranges(log: Source, index: OffsetIndex) -> Iterator[tuple[int, int]]:

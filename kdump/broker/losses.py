@@ -22,6 +22,7 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
 
 UNREADABLE = (
@@ -329,7 +330,7 @@ def is_inner_hole(one: LostRange) -> bool:
     return one.certainty is None and is_told_as_hole(one.because)
 
 
-def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
+def last_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
     """Return the last offset of the batch at a position by its records alone; None where they do not tell it.
 
     They do where all of them can be read and no offset is missing between them, whatever the header says.
@@ -337,12 +338,12 @@ def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_bat
     Args:
         log: the log.
         position: bytes.
-        max_uncompressed_bytes, max_batch_bytes: limits, bytes.
+        limits: what is read at most.
     """
     from kdump.compat.kafka_walk import KafkaWalk
 
-    walk = KafkaWalk(log, log.name, position, log.size, max_batch_bytes)
-    reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
+    walk = KafkaWalk(log, log.name, position, log.size, limits.max_batch_bytes)
+    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
     for window in walk.windows():
         first, count, last = window.cell(0, layout.BASE_OFFSET), 0, None
         for chunk in reader.chunks(window.only(0)):

@@ -246,8 +246,7 @@ def walk_log(
     segment, base = partition.segment(number), partition.bases[number]
     log, following = segment.log, partition.next_base(base)
     path = partition.path_of(base, FileKind.LOG)
-    sizes = limits.max_uncompressed_bytes, limits.max_batch_bytes
-    fold = LossFold(log.size, lambda at: first_offset(log, at, *sizes), lambda at: last_offset(log, at, *sizes))
+    fold = LossFold(log.size, lambda at: first_offset(log, at, limits), lambda at: last_offset(log, at, limits))
     is_proof = not is_under_work(partition.listing.names)
     proven = ProvenRanges(_proofs(partition, number, limits) if is_proof else None)
     walk = CheckedWalk(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.finding import Capped, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.index.offset_and_time import INDEX_BYTES, INDEX_INTERVAL, OffsetIndex, TimeIndex
 from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import FileKind
 from kdump.value import TupleValue, Value
@@ -196,9 +196,7 @@ def _longest(column: array[int], numbers: list[int], is_strict: bool) -> set[int
 
 
 _PIECE = 64 * 1024  # bytes of an index
-USUAL = 10 * 1024 * 1024  # segment.index.bytes; a smaller index is judged whatever its log has
 _SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0  # one entry for each, at most
-USUAL = 10 * 1024 * 1024  # segment.index.bytes; a smaller index is judged whatever its log has
 _SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0  # one entry for each, at most
 _ASIDE = 8192  # outliers that wait for their batches; what is more is not compared with the log
 
@@ -275,7 +273,7 @@ class IndexFold(ABC):
         self._tells_zeros = tells_zeros
         most = most_bytes(log_size, self._slot) // self._slot
         if source.size > layout.MAX_INT:
-            self.used, self._judged = index.entries, min(most, USUAL // self._slot)
+            self.used, self._judged = index.entries, min(most, INDEX_BYTES // self._slot)
         else:
             self.used = _before_zeros(source, self._slot, index.entries)
             self._judged = min(self.used, most)
@@ -468,7 +466,8 @@ def most_bytes(log_size: int | None, slot: int, smallest: int = _SMALLEST_BATCH)
     """
     if log_size is None:
         return layout.MAX_INT
-    return min(max(USUAL, log_size // smallest * slot), layout.MAX_INT)
+    # An index of the usual size is judged whatever its log has.
+    return min(max(INDEX_BYTES, log_size // smallest * slot), layout.MAX_INT)
 
 
 def _before_zeros(source: Source, slot: int, entries: int) -> int:
@@ -486,7 +485,6 @@ def _before_zeros(source: Source, slot: int, entries: int) -> int:
     return 0
 
 
-INTERVAL = 4096  # index.interval.bytes, unless a topic has another
 _OFFSET_SLOT, _TIME_SLOT = OffsetIndex.entry_size, TimeIndex.entry_size
 _NO_TIMESTAMP = -1
 
@@ -590,7 +588,7 @@ class OffsetIndexFold(IndexFold):
         self._judge_aside(MAX_LONG, fault_of)
         # Entries are not evenly apart: an append of several batches gets one.
         end = max(self._latest[1], 0)
-        most = 4 * (end // self.used) if self.used else INTERVAL
+        most = 4 * (end // self.used) if self.used else INDEX_INTERVAL
         if self._judged == self._index.entries and last_batch_at - end > most:
             self._say(Code.X08, self._size, 0, found=end, values={"last": last_batch_at})
 

@@ -284,11 +284,11 @@ class _SegmentCheck:
         )
         walk.checks.follow_producers = job.topic != OFFSETS_TOPIC
         if not (job.is_alone or job.is_leftover):
-            limits = options.max_uncompressed_bytes, options.max_batch_bytes
+            limits = options.limits
             self._losses = LossFold(
                 log.size,
-                lambda position: first_offset(log, position, *limits),
-                lambda position: last_offset(log, position, *limits),
+                lambda position: first_offset(log, position, limits),
+                lambda position: last_offset(log, position, limits),
             )
             walk.checks.offsets.when_free = self._losses.settle
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)

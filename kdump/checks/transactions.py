@@ -7,10 +7,10 @@ from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from kdump.broker.producer.lost_aborts import WITNESS
-from kdump.checks.indexes import USUAL, most_bytes
+from kdump.checks.indexes import most_bytes
 from kdump.finding import Capped, Code, Finding
 from kdump.format.batch import layout
-from kdump.format.index.offset_and_time import chunks
+from kdump.format.index.offset_and_time import INDEX_BYTES, chunks
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 from kdump.format.java_values import ABOVE_ALL
 
@@ -70,7 +70,7 @@ def check_aborted(
     most = most_bytes(log_size, _ENTRY_SIZE, _MARKER_BATCH)
     judged = index.entries
     if source.size > most:  # what lies beyond cannot be entries of this log
-        judged = most // _ENTRY_SIZE if source.size <= layout.MAX_INT else USUAL // _ENTRY_SIZE
+        judged = most // _ENTRY_SIZE if source.size <= layout.MAX_INT else INDEX_BYTES // _ENTRY_SIZE
         at = judged * _ENTRY_SIZE
         report(
             Finding(Code.F03, source.name, at, source.size - at, found=source.size, expected=min(most, layout.MAX_INT))

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from kdump.cli.options import complete
-from kdump.cli.options.common import format_option
+from kdump.cli.options.common import format_option, limits_of
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of
-from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
+from kdump.cli.state import at_option, run, state_options, time_words, to_list, when
 from kdump.format.java_values import MAX_LONG
 from kdump.state.cluster import ClusterOptions, cluster
 from kdump.state.empty_answer import Question
@@ -75,7 +75,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         None if diff is None else (diff[0], diff[1]),
         frozenset(given["topics"]),
         tuple(map(os.fspath, given["checks"])),
-        limits(given),
+        limits_of(given),
         bar is not None,
     )
     at = options.at_offset

@@ -27,7 +27,7 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import everything, records_asked_for, selection_of, selection_options
 from kdump.cli.options.terminal import bar_of
 from kdump.compat.dialect import DEFAULT, DIALECTS
-from kdump.compat.dump_log_segments_options import STRING, DumpOptions
+from kdump.compat.dump_log_segments_options import MAX_MESSAGE_SIZE, STRING, DumpOptions
 from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
@@ -141,7 +141,7 @@ _KINDS = (
     group="Kafka's options",
     type=JavaInt(only_compat=True),
     metavar="N",
-    default=5 * 1024 * 1024,
+    default=MAX_MESSAGE_SIZE,
     help="Largest batch that the index check of --compat expects, bytes.",
 )
 @option("--verify-index-only", group="Kafka's options", is_flag=True, help="Check indexes, do not show their entries.")

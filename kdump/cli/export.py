@@ -14,6 +14,7 @@ from kdump.cli.options.common import (
     format_option,
     help_option,
     jobs_option,
+    limits_of,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
 )
@@ -285,11 +286,10 @@ class _Export:
 
     def _state(self, spark: SparkSession | None) -> None:
         """What internal topics come to."""
-        from kdump.format.read_limits import ReadLimits
         from kdump.state.groups import GroupOptions, groups
         from kdump.state.transactions import TransactionOptions, transactions
 
-        limits = ReadLimits(self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"])
+        limits = limits_of(self._given)
         if spark is not None:
             from kdump.spark.jobs import folded
 

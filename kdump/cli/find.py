@@ -13,6 +13,7 @@ from kdump.cli.options.common import (
     format_option,
     help_option,
     jobs_option,
+    limits_of,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     notes_option,
@@ -25,7 +26,6 @@ from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
-from kdump.format.read_limits import ReadLimits
 from kdump.item import LookupAnswer
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
@@ -217,7 +217,7 @@ def _finder(
     if unread is not None:
         outcome.see(unread)
         say(f"kdump: {unread.sentence}")
-    limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    limits = limits_of(given)
     told = None if bar is None else bar.show
     scan, jobs = given["scan"], given["jobs"]
 

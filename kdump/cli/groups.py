@@ -10,10 +10,10 @@ import click
 
 from kdump.broker.clusters import partition_count
 from kdump.cli.options import complete
-from kdump.cli.options.common import format_option
+from kdump.cli.options.common import format_option, limits_of
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of
-from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when, write
+from kdump.cli.state import at_option, run, state_options, time_words, to_list, when, write
 from kdump.render.commentary import say
 from kdump.state.empty_answer import Question
 from kdump.state.groups import GroupOptions, groups
@@ -82,7 +82,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         frozenset(given["groups_"]),
         frozenset(given["topics"]),
         given["lag"],
-        limits(given),
+        limits_of(given),
         given["jobs"],
         bar is not None,
     )

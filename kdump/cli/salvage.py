@@ -15,6 +15,7 @@ from kdump.cli.options.common import (
     format_option,
     help_option,
     jobs_option,
+    limits_of,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -25,17 +26,16 @@ from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
-from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.rescue.segments import SEGMENT_BYTES
 from kdump.rescue.sources import is_partition_name
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.directory import expanded
+from kdump.storage.segment import SEGMENT_BYTES
 from kdump.words.command import option_with
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         _preferred(given),
         _epochs(given["epochs"]),
         given["below_log_start"],
-        ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"]),
+        limits_of(given),
         bar is not None,
         _doubtful(given),
         given["jobs"],

@@ -19,7 +19,6 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import color_option, console_of
 from kdump.cli.options.times import clock_of, time_of
 from kdump.exit_status import Exit, RunStatus
-from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
@@ -66,11 +65,6 @@ state_options = options(
     fail_on_option,
     help_option,
 )
-
-
-def limits(given: dict[str, Any]) -> ReadLimits:
-    """Return what is read at most."""
-    return ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
 
 
 def when(option: str, text: str) -> int | None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from kdump.cli.options.common import format_option
+from kdump.cli.options.common import format_option, limits_of
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of
-from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
+from kdump.cli.state import at_option, run, state_options, time_words, to_list, when
 from kdump.state.empty_answer import Question
 from kdump.state.transactions import TransactionOptions, transactions
 from kdump.storage.names import TRANSACTIONS_TOPIC, parse_partition
@@ -43,7 +43,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     bar = bar_of("transactions")
     paths = [os.fspath(path) for path in given["paths"]]
     options = TransactionOptions(
-        when("--at", given["at"]), given["hanging"], limits(given), given["jobs"], bar is not None
+        when("--at", given["at"]), given["hanging"], limits_of(given), given["jobs"], bar is not None
     )
     question = Question(
         "hanging transactions" if options.hanging else "transactions",

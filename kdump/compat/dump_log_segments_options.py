@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from kdump.format.batch import layout
-from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.value import Value
 
+MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+"""--max-message-size by default. Source: DumpLogSegmentsOptions."""
 STRING = "org.apache.kafka.tools.api.StringDecoder"  # of keys and values where no class is named
 
 
@@ -30,10 +32,15 @@ class DumpOptions(Value):
     contents: bool = False
     skip_metadata: bool = False
     max_bytes: int = layout.MAX_INT
-    max_message_size: int = 5 * 1024 * 1024
+    max_message_size: int = MAX_MESSAGE_SIZE
     verify_index_only: bool = False
     index_sanity_check: bool = False
     base_offset: int | None = None
     kind: str | None = None
     max_batch_bytes: int = MAX_BATCH_BYTES
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
+
+    @property
+    def limits(self) -> ReadLimits:
+        """What is read at most."""
+        return ReadLimits(self.max_batch_bytes, self.max_uncompressed_bytes)

@@ -20,8 +20,9 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import unplaced
 from kdump.format.batch.walk import settled_windows
-from kdump.format.batch.window import Buffer, Window
+from kdump.format.batch.window import HEADERS_WINDOW, Buffer, Window
 from kdump.format.java_values import as_long
+from kdump.format.read_limits import HELD_KEY_BYTES
 from kdump.format.record.chunk import KEPT, Chunk, Fate
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
@@ -39,11 +40,9 @@ if TYPE_CHECKING:
     from kdump.dump.input_file import InputFile
 
 _MOST_KEYS = 500_000
-_MOST_BYTES = 64 * 1024 * 1024  # of keys
 _MOST_OFFSETS = 8_000_000  # of records of these keys
 _POSITION_BITS = 48  # of a byte in a log
 _MOST_PLACES = 4  # that a sentence names
-_WINDOW = 1 << 18  # bytes of a log read at once for its headers
 
 
 class FateOptions(Value):
@@ -107,7 +106,7 @@ class KeysFound:
                 self.keys[key].last = place
             elif not self.is_full:
                 self._bytes += len(key)
-                self.is_full = len(self.keys) >= _MOST_KEYS or self._bytes > _MOST_BYTES
+                self.is_full = len(self.keys) >= _MOST_KEYS or self._bytes > HELD_KEY_BYTES
                 if not self.is_full:
                     self.keys[key] = _Sought(place)
 
@@ -373,7 +372,7 @@ def _retention(
         files = LogFiles(directory, lambda _problem: None, options.max_batch_bytes)
         if not files.bases or files.topic is None or (name is not None and name.state):
             return 0, {}
-        facts = LogReader(files, Buffer(BytesSource(b""), _WINDOW)).facts(None, None, {})
+        facts = LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW)).facts(None, None, {})
         if policy is None:
             return facts.start_offset, {}
         at = first_deleted(facts, wanted.config.on(files.topic, directory.log_dir).of_topic(files.topic), wanted.now)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import OF_HOLES, Code, Severity
 from kdump.format.batch.offset_order import header_facts
-from kdump.format.read_limits import ReadLimits
 from kdump.item import RecordsUnread
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue, Value
@@ -112,7 +111,7 @@ def not_searched(
     unread = lost_of(directory).rows_unread
     if unread is not None:
         yield unread
-    lost = lost_holes(directory, ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes))
+    lost = lost_holes(directory, options.limits)
     told: set[tuple[Code, int | None]] = set()
     with suppress(UnreadableError, OSError):  # compaction may explain a hole in a log that cannot be read
         lost.meet(met.holes)

@@ -29,7 +29,6 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.offset_order import misplaced, put_right, unknown, unplaced
 from kdump.format.batch.walk import settled_windows
-from kdump.format.read_limits import ReadLimits
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -357,7 +356,7 @@ class Outcomes:
         """Whether offsets that no batch has are lost, or may be: nothing shows that compaction was at work."""
         options = self._options
         with suppress(OSError, UnreadableError):  # a log that cannot be read may explain them
-            limits = ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes)
+            limits = options.limits
             return bool(lost_holes(self.logs[0].directory, limits).of(first, last))
         return False
 

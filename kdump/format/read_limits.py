@@ -1,4 +1,4 @@
-"""What is read of a batch at most."""
+"""What is read, and held, at most."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from kdump.value import Value
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 MAX_UNCOMPRESSED_BYTES = 256 * 1024 * 1024
+HELD_KEY_BYTES = 64 * 1024 * 1024
+"""Bytes of keys that are held at most, where records are followed by their keys."""
 
 
 class ReadLimits(Value):

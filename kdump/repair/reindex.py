@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.index_interval import infer_interval
 from kdump.broker.load.recover import recover
 from kdump.broker.producer.lost_aborts import lost_aborts
 from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.broker.producer.replay import Producers
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot
+from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import FailedError, RefusedError
@@ -266,7 +267,7 @@ class _Planner:
         files = self._partition.sources()
         found = infer_interval({name: one for name, one in files.items() if name not in self._reasons.unsound})
         if found is None:
-            return DEFAULT, f"index.interval.bytes {DEFAULT} is assumed: no sound index tells it"
+            return INDEX_INTERVAL, f"index.interval.bytes {INDEX_INTERVAL} is assumed: no sound index tells it"
         return found, f"index.interval.bytes {found} is taken from the indexes that are sound"
 
     def _segment(self, base: int, kinds: list[FileKind], interval: int) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.index_interval import infer_interval
 from kdump.broker.load.disk import FilePart
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
 from kdump.broker.truncate import LOADED, CutPoint, cut_at_offset, log_end, name_error, truncate
 from kdump.format.batch.header_fields import is_of_header
+from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
@@ -207,7 +208,7 @@ def _facts(partition: PartitionDir, settings: LoadSettings) -> tuple[PartitionFa
         return LogManager(partition.log_dir).partition(partition, settings)
     files, name = partition.sources(), os.path.basename(partition.path)
     interval = settings.interval if settings.interval is not None else infer_interval(files)
-    return PartitionFacts(partition.path, name, 0, "", files, interval or DEFAULT, settings.now), []
+    return PartitionFacts(partition.path, name, 0, "", files, interval or INDEX_INTERVAL, settings.now), []
 
 
 def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None:

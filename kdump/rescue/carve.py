@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_UNCOMPRESSED_BYTES
 from kdump.item import CarvedRun, Checked, CheckedFile, Progress
 from kdump.rescue.carve_output import CarveOutput
 from kdump.rescue.image_search import CarvedBatch, ImageSearch, RangeEnd
@@ -54,7 +55,7 @@ class CarveOptions(Value):
     to: str
     like: tuple[str, ...] = ()
     min_batches: int = 1
-    max_uncompressed_bytes: int = 1 << 30
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
     progress: bool = False
     jobs: int = 1
 

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.read_limits import HELD_KEY_BYTES
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import encoded
 from kdump.format.record.reader import RecordReader, key_and_value
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kdump.rescue.log_facts import LogFacts, ReadLog
 
 _MOST = 1_000_000  # records of a batch that are compared, and keys that are followed
-_MOST_BYTES = 64 << 20  # of these keys
 _HASH = 16  # bytes
 
 
@@ -250,7 +250,7 @@ class _Candidates:
 
     def __init__(self) -> None:
         self.offsets: dict[bytes, int] = {}
-        self._room = _MOST_BYTES
+        self._room = HELD_KEY_BYTES
 
     def add(self, chunks: Iterable[Chunk], left: _Records) -> None:
         """Take the records of a batch, but for those that the cleaner has left."""

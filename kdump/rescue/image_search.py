@@ -25,6 +25,7 @@ from kdump.format.checksum import crc32, crc32c
 from kdump.format.codec.base import CompressionType
 from kdump.format.codec.signatures import SIGNATURES, VARINT_BYTES, VARLONG_BYTES, varint
 from kdump.rescue import _carving
+from kdump.storage.file_source import BLOCK
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _WINDOW = 4 << 20  # bytes in which batches begin at a time
 _AHEAD = 1 << 20  # bytes held behind them: a batch up to this size is checked at once
-_BLOCK = 4096  # bytes: a disk gives or refuses them together
 _ROOM = 512  # candidates looked at together
 _HASHED = 8  # bytes put through a CRC at once, for each byte of the image; more become claims
 _HASHED_LEAST = 64 << 20
@@ -241,7 +241,7 @@ class ImageSearch:
         """Fill the buffer block by block, after an error."""
         while self._have < wanted:
             position = self._at + self._have
-            length = min(_BLOCK - position % _BLOCK, wanted - self._have)
+            length = min(BLOCK - position % BLOCK, wanted - self._have)
             if not self._reads(position, self._view[self._have : self._have + length]):
                 return position
             self._have += length
@@ -258,10 +258,10 @@ class ImageSearch:
 
     def _behind_bad(self, position: int) -> int:
         """The first position behind one that cannot be read, from where on bytes can."""
-        block = memoryview(bytearray(_BLOCK))
+        block = memoryview(bytearray(BLOCK))
         while position < self._size:
-            position = min(position - position % _BLOCK + _BLOCK, self._size)
-            if position >= self._size or self._reads(position, block[: min(_BLOCK, self._size - position)]):
+            position = min(position - position % BLOCK + BLOCK, self._size)
+            if position >= self._size or self._reads(position, block[: min(BLOCK, self._size - position)]):
                 break
         return position
 

@@ -428,8 +428,7 @@ class _Walk:
         """A batch whose header contradicts itself, with the offsets that its records tell where they do."""
         if not place.is_odd or place.offset is None:
             return place
-        limits = self._limits
-        last = last_offset(self._log, place.position, limits.max_uncompressed_bytes, limits.max_batch_bytes)
+        last = last_offset(self._log, place.position, self._limits)
         return place if last is None else place._replace(last_offset=last, records=last - place.offset + 1)
 
     def _note_wrapper(self, chunk: Chunk) -> None:

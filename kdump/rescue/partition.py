@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from kdump.broker.awaiting_deletion import awaiting_deletion
 from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
-from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.index_interval import infer_interval
 from kdump.format.batch.offset_order import unknown
+from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.ranges import RangeSet
@@ -794,7 +795,7 @@ class PartitionSalvage:
                 continue
             if found is not None:
                 return found
-        return DEFAULT
+        return INDEX_INTERVAL
 
     def metadata(self) -> bytes | None:
         """Return a sound partition.metadata."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kdump.broker.failure import BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load.index_builder import IndexBuilder
-from kdump.broker.load.recover import MAX_INDEX_BYTES
 from kdump.broker.producer.producer_append import StateManager
 from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.broker.producer.replay import Producers
@@ -17,7 +16,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Window
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.index.offset_and_time import INDEX_BYTES, OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.value import TupleValue
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.storage.fsops import FileOps
 
-SEGMENT_BYTES = 1024 * 1024 * 1024  # log.segment.bytes
 _PIECE = 1024 * 1024
 _SNAPSHOTS = 2  # a broker keeps those of the last two segments, and the one at the end
 
@@ -58,7 +56,7 @@ class _Segment:
         self.base = base
         self.log: int | None = None
         self.size = 0
-        self.indexes = IndexBuilder(base, settings.interval, MAX_INDEX_BYTES, path)
+        self.indexes = IndexBuilder(base, settings.interval, INDEX_BYTES, path)
         limits = settings.limits
         self.states = StateManager(
             producers, base, partition, f"{path}.txnindex", limits.max_uncompressed_bytes, limits.max_batch_bytes

@@ -13,7 +13,7 @@ from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, last_rec
 from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, misled, rolling
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
-from kdump.format.batch.window import Buffer
+from kdump.format.batch.window import HEADERS_WINDOW, Buffer
 from kdump.format.index.offset_and_time import TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
-_WINDOW = 1 << 18  # bytes of a log read at once for its headers
 _SMALL_APPEND = 70  # bytes: one record with nearly nothing in it
 _TIME_SLOT = TimeIndex.entry_size
 _TOO_SMALL = "the offset map is too small for even a single message: raise log.cleaner.dedupe.buffer.size"
@@ -103,7 +102,7 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
             held.append(no_kafka_files(path).replace(kind="other"))
         yield from held
         found.append((directory, partitions))
-    buffer = Buffer(BytesSource(b""), _WINDOW)
+    buffer = Buffer(BytesSource(b""), HEADERS_WINDOW)
     passes = 1 + options.clean  # the offset map is made first, then the segments are filtered
     sizes = [[passes * _size(one) for one in judged] if options.progress else None for _, judged in found]
     done, total = 0, sum(sum(own or ()) for own in sizes)

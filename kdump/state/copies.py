@@ -11,7 +11,7 @@ from kdump.broker.missing_walk import lost_holes
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
-from kdump.format.read_limits import MAX_UNCOMPRESSED_BYTES, ReadLimits
+from kdump.format.read_limits import ReadLimits
 from kdump.state_rows import CopyChosen
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
@@ -152,5 +152,5 @@ def _is_sound(directory: PartitionDir, limit: int) -> bool:
         if errors:
             return False
     with suppress(UnreadableError, OSError):
-        return not lost_holes(directory, ReadLimits(limit, MAX_UNCOMPRESSED_BYTES)).is_any
+        return not lost_holes(directory, ReadLimits(limit)).is_any
     return False

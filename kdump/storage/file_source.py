@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NO_ATIME = getattr(os, "O_NOATIME", 0)  # Linux; allowed to the owner of a file only
-_BLOCK = 4096  # bytes that a disk reads or does not
+BLOCK = 4096  # bytes that a disk reads or does not
 _MOST_FAILED = 16  # blocks that are tried after an error: each may take seconds
 _SPECIAL = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -203,7 +203,7 @@ class FileSource:
             else:
                 first = at if first is None else first
                 failed += 1
-            at += _BLOCK - at % _BLOCK
+            at += BLOCK - at % BLOCK
         if first is None:
             return ReadFailedError(error, self.name, position, length)
         return ReadFailedError(error, self.name, first, self._readable_again(at, end) - first)
@@ -211,20 +211,20 @@ class FileSource:
     def _can_read(self, at: int, end: int) -> bool:
         """Whether the disk reads a block."""
         try:
-            os.pread(self._fd, min(_BLOCK - at % _BLOCK, end - at), at)
+            os.pread(self._fd, min(BLOCK - at % BLOCK, end - at), at)
         except OSError:
             return False
         return True
 
     def _readable_again(self, at: int, end: int) -> int:
         """Where a long stretch of failing blocks ends, found by halves; `end` where its last block fails too."""
-        if at >= end or not self._can_read((end - 1) - (end - 1) % _BLOCK, end):
+        if at >= end or not self._can_read((end - 1) - (end - 1) % BLOCK, end):
             return end
-        low, high = at // _BLOCK - 1, (end - 1) // _BLOCK  # the first cannot be read, the second can
+        low, high = at // BLOCK - 1, (end - 1) // BLOCK  # the first cannot be read, the second can
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._can_read(middle * _BLOCK, end) else (middle, high)
-        return high * _BLOCK
+            low, high = (low, middle) if self._can_read(middle * BLOCK, end) else (middle, high)
+        return high * BLOCK
 
     def next_data(self, position: int) -> int:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""

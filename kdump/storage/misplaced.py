@@ -19,9 +19,10 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.kinds import FileKind
-from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.format.read_limits import MAX_BATCH_BYTES, ReadLimits
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.storage.segment import MOST_HOPS
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
-_MOST_HOPS = 100_000  # headers of a log
 _SAMPLE = 64  # entries of an index
 
 
@@ -362,7 +362,7 @@ def first_in_header(log: Source) -> int | None:
         return None if header is None else header.first
     from kdump.format.record.wrapper import first_offset  # few logs are that old
 
-    return first_offset(log, 0, MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
+    return first_offset(log, 0, ReadLimits())
 
 
 def _is_of(log: Source, position: int, offset: int, span: _Span) -> bool:
@@ -406,7 +406,7 @@ def _near_end(directory: PartitionDir, base: int, log: Source) -> int:
 
 
 def _chained(log: Source, position: int) -> int | None:
-    for _ in range(_MOST_HOPS):
+    for _ in range(MOST_HOPS):
         header = _header(log, position)
         if header is None:
             return None

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
+SEGMENT_BYTES = 1024 * 1024 * 1024
+"""segment.bytes, unless a topic has another."""
 _NO_FILES: Mapping[FileKind, str] = MappingProxyType({})
 _CHUNK = 1024  # entries of an index
-_MOST_HOPS = 100_000  # headers of a log
+MOST_HOPS = 100_000  # headers of a log
 _CONTRADICTIONS = (2, 64)  # entries that show that an index is of another log: so many at least, and at most
 _ENTRIES_BEFORE = 3  # of an index: each is some batches after the one before
 _FAR = 16 * 1024 * 1024  # bytes: an index with such a hole is not the whole index
@@ -344,7 +346,7 @@ class Segment:
                 head = log.read_at(position, layout.LOG_OVERHEAD)
                 size = int.from_bytes(head[layout.SIZE_AT :], "big", signed=True)
                 hops += 1
-                if len(head) < layout.LOG_OVERHEAD or size < layout.MIN_SIZE_V0 or hops > _MOST_HOPS:
+                if len(head) < layout.LOG_OVERHEAD or size < layout.MIN_SIZE_V0 or hops > MOST_HOPS:
                     return False
                 position += layout.LOG_OVERHEAD + size
             if position > log.size or entry.position == position or entry.position <= before:

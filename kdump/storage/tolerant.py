@@ -5,12 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from kdump.storage.file_source import ReadFailedError
+from kdump.storage.file_source import BLOCK, ReadFailedError
 
 if TYPE_CHECKING:
     from kdump.format.source import Source
-
-_BLOCK = 4096  # bytes that are given up at once
 
 
 class TolerantSource:
@@ -82,8 +80,8 @@ class TolerantSource:
         self.error = self.error or error
         is_told = isinstance(error, ReadFailedError)
         start, length = (error.position, error.length) if is_told else (at, 1)  # type: ignore[attr-defined]
-        end = min(start + max(length, 1) + -(start + max(length, 1)) % _BLOCK, self.size)
-        start -= start % _BLOCK
+        end = min(start + max(length, 1) + -(start + max(length, 1)) % BLOCK, self.size)
+        start -= start % BLOCK
         for number in [k for k, one in enumerate(self._starts) if start <= self._ends[k] and one <= end][::-1]:
             start, end = min(start, self._starts.pop(number)), max(end, self._ends.pop(number))
         k = bisect_right(self._starts, start)

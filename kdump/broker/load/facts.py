@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kdump.broker.load.recover import MAX_INDEX_BYTES
+from kdump.format.index.offset_and_time import INDEX_BYTES
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.value import Value
 
@@ -62,7 +62,7 @@ class PartitionFacts(Value):
     now: int
     log_start: int = 0
     recovery_point: int = 0
-    max_index_bytes: int = MAX_INDEX_BYTES
+    max_index_bytes: int = INDEX_BYTES
     producer_expiration: int = PRODUCER_EXPIRATION
     max_batch_bytes: int = MAX_BATCH_BYTES
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES

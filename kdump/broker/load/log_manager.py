@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.index_interval import infer_interval
 from kdump.broker.load.facts import PartitionFacts, Stops
 from kdump.finding import Code
+from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import REMOTE_CACHE
@@ -172,7 +173,7 @@ class LogManager:
         if interval is None:
             interval = infer_interval(files)
             why = "by the stored indexes" if interval is not None else "the default"
-            interval = DEFAULT if interval is None else interval
+            interval = INDEX_INTERVAL if interval is None else interval
             assumed.append(f"index.interval.bytes={interval} ({why})")
         if self._is_stray(directory, name):
             assumed.append(STRAY)

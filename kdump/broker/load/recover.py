@@ -16,7 +16,7 @@ from kdump.broker.producer.producer_append import StateManager
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, TimestampOffset
+from kdump.format.index.offset_and_time import INDEX_BYTES, OffsetIndex, TimeIndex, TimestampOffset
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 from kdump.format.java_values import ARGUMENT
 from kdump.format.kernels import wire
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
 
-MAX_INDEX_BYTES = 10 * 1024 * 1024  # segment.index.bytes
 NO_EPOCH = -1
 _KAFKA = "org.apache.kafka.common.KafkaException"
 OVERFLOW = "org.apache.kafka.storage.internals.log.LogSegmentOffsetOverflowException"
@@ -94,7 +93,7 @@ def recover(
     latest_epoch: int = NO_EPOCH,
     partition: str = "{partition}",
     modified: int = 0,
-    max_index_bytes: int = MAX_INDEX_BYTES,
+    max_index_bytes: int = INDEX_BYTES,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES,
 ) -> Recovered:

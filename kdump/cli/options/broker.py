@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.common import limits_of
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
@@ -96,9 +97,8 @@ def topic_policies(given: Mapping[str, Any], paths: Sequence[str]) -> TopicPolic
         click.UsageError: one of them cannot be used.
     """
     from kdump.broker.clusters import TopicPolicies
-    from kdump.format.read_limits import ReadLimits
 
-    limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    limits = limits_of(given)
     where = [*map(os.fspath, paths), *_metadata_dir(properties_of(given["config"]))]
     is_given = given["config"] is not None or given["settings"]
     return TopicPolicies(where, limits, given_config(given) if is_given else None)
@@ -126,9 +126,8 @@ def clusters_of(given: Mapping[str, Any]) -> Sequence[ClusterSettings]:
         given: the paths, the value of --config, and the limits of what is read.
     """
     from kdump.broker.clusters import cluster_settings
-    from kdump.format.read_limits import ReadLimits
 
-    limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    limits = limits_of(given)
     return cluster_settings([*map(os.fspath, given["paths"]), *_metadata_dir(properties_of(given["config"]))], limits)
 
 

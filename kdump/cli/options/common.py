@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.cli.options.help import option
-from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.render.commentary import answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -71,6 +74,15 @@ max_uncompressed_bytes_option = option(
     show_default=True,
     help="The records of one batch are read up to this size.",
 )
+
+
+def limits_of(given: Mapping[str, Any]) -> ReadLimits:
+    """Return what is read at most.
+
+    Args:
+        given: the values of both options.
+    """
+    return ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
 
 
 class _Jobs(click.IntRange):

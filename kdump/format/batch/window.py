@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 WINDOW_SIZE = 1024 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
+HEADERS_WINDOW = 256 * 1024  # bytes read at once for headers alone
 ROWS = 4096  # batch rows filled at once, fewer where the file cannot have so many
 _SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0
 _PAST_END = bytes(layout.RECORDS_AT)

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
 
+INDEX_BYTES = 10 * 1024 * 1024  # segment.index.bytes by default
+INDEX_INTERVAL = 4096  # index.interval.bytes by default
 WARM_BYTES = 8192  # AbstractIndex.warmEntries
 PAGE_BYTES = 2 * WARM_BYTES  # pages end with the file: the last has all of the warm section
 CHUNK_ENTRIES = 8192
 MANY_SEARCHES = 64  # from so many on an index of at most WHOLE_BYTES is held
 WHOLE_BYTES = 4 * 1024 * 1024
-MOST_POSITIONS = 10 * 1024 * 1024 // 8  # of an index of the usual size; a search after damage needs no more
+MOST_POSITIONS = INDEX_BYTES // 8  # of an index of the usual size; a search after damage needs no more
 KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
 

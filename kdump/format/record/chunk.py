@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 OVER_LIMIT = -1  # status of a batch that is too large to be held
 LARGE = 8 * 1024 * 1024  # bytes of a record that is not held, unless a reader wants it whole
 KEPT = 1024 * 1024  # bytes of its key, of its value and of its headers that its row tells of
+STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
 MOST_WHOLE = 16 * 1024 * 1024  # bytes of key and value of such a record that a decoder is given
 NOT_A_WRAPPER = -2  # status: a compressed message of magic 0 or 1 breaks a rule of its own
 

@@ -14,7 +14,7 @@ from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
 from kdump.format.java_values import MAX_LONG
 from kdump.format.record import _records
-from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, CutRecord, shifted
+from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, STREAM_SIZE, CutRecord, shifted
 from kdump.format.record.cut_record import CutError, Feed, MessagePieces, cut_message
 from kdump.value import Value
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Event
-
-_STREAM_SIZE = 256 * 1024
 
 
 class WrapperProblem(Value):
@@ -132,7 +130,7 @@ class InnerMessages:
     def _messages(self, data: memoryview, base: int) -> Iterator[tuple[memoryview, int, CutRecord | None]]:
         """Decompress the stream and fill rows, a buffer at a time; a broken message is a problem."""
         stream = Decompressor(self._codec, data, self._magic, self._limit)
-        buffer = memoryview(bytearray(_STREAM_SIZE))
+        buffer = memoryview(bytearray(STREAM_SIZE))
         held = taken = 0
         capacity = len(self._rows) // layout.RECORD_WIDTH
         while True:
@@ -175,7 +173,7 @@ class InnerMessages:
                 held = len(tail)
                 buffer[:held] = tail
                 continue
-            buffer, held = shifted(buffer, at, held, max(need, _STREAM_SIZE)), held - at
+            buffer, held = shifted(buffer, at, held, max(need, STREAM_SIZE)), held - at
 
     def _cut_message(
         self, feed: Feed, data: memoryview, before: int, base: int

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import LARGE, OVER_LIMIT, Chunk, CutRecord, RecordProblem, shifted
+from kdump.format.record.chunk import LARGE, OVER_LIMIT, STREAM_SIZE, Chunk, CutRecord, RecordProblem, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     OpenStream = Callable[[], DecodedStream]
 
 ROWS = 2048  # record rows filled at once
-_STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
 
 
 class RecordReader:
@@ -175,7 +174,7 @@ class RecordReader:
             cut: see RecordReader.
         """
         if not self._stream:
-            self._stream = memoryview(bytearray(_STREAM_SIZE))
+            self._stream = memoryview(bytearray(STREAM_SIZE))
         stream = open_stream()
         begun = False
         held = at = done = dropped = 0
@@ -288,7 +287,7 @@ class RecordReader:
 
     def _shift(self, at: int, held: int, need: int) -> int:
         """Move what is not read yet to the front of a buffer that has room for the next record."""
-        self._stream = shifted(self._stream, at, held, max(need, _STREAM_SIZE))
+        self._stream = shifted(self._stream, at, held, max(need, STREAM_SIZE))
         return held - at
 
     def _stream_problem(self, stream: DecodedStream, problem: RecordProblem, _rest: memoryview) -> RecordProblem | None:
@@ -330,7 +329,7 @@ def _whole_length(view: memoryview, at: int, held: int) -> int:
 
 def _drain(stream: DecodedStream) -> int:
     """Read to the end what nobody wants; return how many bytes there were."""
-    scratch = memoryview(bytearray(_STREAM_SIZE))
+    scratch = memoryview(bytearray(STREAM_SIZE))
     passed = 0
     while got := stream.read_into(scratch):
         passed += got

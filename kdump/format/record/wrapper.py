@@ -11,24 +11,27 @@ from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 
 if TYPE_CHECKING:
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
 
 
-def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
+def first_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
     """Return the first offset of the legacy wrapper at a position, by its records; None where they cannot be read.
 
     Args:
         log: the log.
         position: bytes.
-        max_uncompressed_bytes, max_batch_bytes: limits, bytes.
+        limits: what is read at most.
     """
     header = log.read_at(position, layout.LOG_OVERHEAD)
     size = int.from_bytes(header[layout.SIZE_AT :], "big", signed=True) + layout.LOG_OVERHEAD
-    if not layout.LOG_OVERHEAD < size <= max_batch_bytes:
+    if not layout.LOG_OVERHEAD < size <= limits.max_batch_bytes:
         return None
     data = log.read_at(position, size)
-    walk = CheckedWalk(BytesSource(data, log.name), lambda _: None, next_base=None, max_batch_bytes=max_batch_bytes)
-    reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
+    walk = CheckedWalk(
+        BytesSource(data, log.name), lambda _: None, next_base=None, max_batch_bytes=limits.max_batch_bytes
+    )
+    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
     for window in walk.windows():
         for chunk in reader.chunks(window.only(0)):
             return chunk.rows[layout.R_OFFSET] if chunk.filled else None
