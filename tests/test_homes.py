@@ -79,3 +79,8 @@ def test_sizes_of_kafka_and_limits_of_batches_are_written_once() -> None:
     assert homes(r"104_?857_?600|\b100 \* 1024 \* 1024") == {"broker/config.py"}
     assert homes(r"max_(batch|uncompressed)_bytes(: int)? ?= ?[0-9]") == set()
     assert homes(r"ReadLimits\(\w+\[") == {"cli/options/common.py"}
+
+
+def test_findings_are_ignored_by_one_function() -> None:
+    assert homes(r"^def _?ignore\(") == {"finding.py"}
+    assert homes(r"lambda _(finding|one|problem)?: None") == set()

@@ -9,6 +9,7 @@ from kdump.api.errors import Error, error_of
 from kdump.api.select import number_of, time_of
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
+from kdump.finding import ignore
 from kdump.format.read_limits import ReadLimits
 from kdump.item import LookupAnswer as Answer
 from kdump.storage.file_source import OpenFailure
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kdump.find.query import Query
-    from kdump.finding import Finding
 
 
 class Location(Value):
@@ -76,14 +76,10 @@ def find_time(path: str | os.PathLike[str], time: int | str | datetime, *, scan:
     return _found(os.fspath(path), time_query(text), scan=scan, times=True)
 
 
-def _ignore(_finding: Finding) -> None:
-    """Ignore what is wrong: only the answer is wanted."""
-
-
 def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | None:
     try:
-        partition, limits = open_partition(path, _ignore), ReadLimits()
-        finder = Finder(partition, limits, scan=scan, times=times, report=_ignore)
+        partition, limits = open_partition(path, ignore), ReadLimits()
+        finder = Finder(partition, limits, scan=scan, times=times, report=ignore)
         items = list(finder.answers([query]))
     except UnreadableError as error:
         raise error_of(error.problem) from None

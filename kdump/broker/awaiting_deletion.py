@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.log_end import last_epoch_and_end
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
@@ -116,7 +116,7 @@ def _intact(directory: PartitionDir, logs: Iterable[str], limit: int) -> _Record
             continue
         base = parse_name(base_name(path).removesuffix(_DELETED)).base_offset
         segment = layout.UNKNOWN if base is None else base
-        walk = CheckedWalk(opened, lambda _: None, segment=segment, next_base=None, max_batch_bytes=limit)
+        walk = CheckedWalk(opened, ignore, segment=segment, next_base=None, max_batch_bytes=limit)
         try:
             for window in walk.windows():
                 rows = (layout.LAST_OFFSET, layout.COUNT, layout.CRC, layout.COMPUTED_CRC, layout.BASE_OFFSET)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def last_epoch_and_end(
-    directory: PartitionDir, limit: int, report: Callable[[Finding], None] = lambda _finding: None
+    directory: PartitionDir, limit: int, report: Callable[[Finding], None] = ignore
 ) -> tuple[int, int]:
     """Return leader epoch and end of the last batch that can be trusted.
 

@@ -17,7 +17,7 @@ from kdump.broker.load.log_state import LogState
 from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, ignore
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
@@ -517,9 +517,7 @@ class _Segment:
             return self.job.base_offset
         with opened, suppress(OSError):
             limit, job = VerifyOptions().max_batch_bytes, self.job
-            walk = CheckedWalk(
-                opened, lambda _: None, segment=job.base_offset, next_base=job.next_base, max_batch_bytes=limit
-            )
+            walk = CheckedWalk(opened, ignore, segment=job.base_offset, next_base=job.next_base, max_batch_bytes=limit)
             for _ in walk.windows(self.damage[0].position):
                 pass
             last = walk.checks.offsets.last

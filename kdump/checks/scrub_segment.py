@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.ledger import Known
 from kdump.checks.read_errors import broken_off, report_not_told
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checksum import crc32c
@@ -335,7 +335,7 @@ class _Scrub:
         with suppress(OSError), OpenFileCache():
             unit = self._unit
             limit, base, following = unit.max_batch_bytes, unit.base_offset, unit.next_base
-            walk = CheckedWalk(self._log, lambda _: None, segment=base, next_base=following, max_batch_bytes=limit)
+            walk = CheckedWalk(self._log, ignore, segment=base, next_base=following, max_batch_bytes=limit)
             walk.checks.follow_producers = False
             for window in walk.windows(end):
                 if window.end(window.count) <= start:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.producer.transaction_fates import COMMITTED, IN_DOUBT
 from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import Outcomes, say_doubts
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import unplaced
 from kdump.format.batch.walk import settled_windows
@@ -369,7 +369,7 @@ def _retention(
     directory = log.directory
     name = directory.parsed
     try:
-        files = LogFiles(directory, lambda _problem: None, options.max_batch_bytes)
+        files = LogFiles(directory, ignore, options.max_batch_bytes)
         if not files.bases or files.topic is None or (name is not None and name.state):
             return 0, {}
         facts = LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW)).facts(None, None, {})

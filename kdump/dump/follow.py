@@ -18,6 +18,7 @@ from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import InputFile
 from kdump.dump.selected import SelectedLog
 from kdump.dump.selection import Filter
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window, crc_of_range
 from kdump.format.kernels import wire
@@ -381,7 +382,7 @@ class _Partition:
             wanted -= tail.count
 
     def _starts(self, base: int, source: Source) -> Starts:
-        return Starts(self._file(base), source, self._options.max_batch_bytes, lambda _finding: None)
+        return Starts(self._file(base), source, self._options.max_batch_bytes, ignore)
 
     # --- reading --------------------------------------------------------------------------------------------
     def _open(self, base: int) -> FileSource | OpenFailure:

@@ -15,7 +15,7 @@ from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
 from kdump.export.split import WantedLogs, hints_beside
 from kdump.export.tables import TABLES
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
@@ -63,10 +63,6 @@ class ReadOptions(Value):
 
 
 MOST_CELL = 1024 * 1024  # bytes of a key, a value or all headers in one cell, where the record is very large
-
-
-def ignore(_finding: Finding) -> None:
-    """Take a finding of which nothing is told: findings are another table."""
 
 
 def read_split(

@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING, TypeVar
 
 from kdump.export.tables import STATE_TABLES
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
@@ -287,7 +288,7 @@ def _leads_to(source: Source, start: int, stop: int) -> bool:
 def _by_walk(source: Source, base: int, targets: Sequence[int], hints: Sequence[int]) -> list[Border]:
     """Borders where a walk through the whole log comes by."""
     walk = CheckedWalk(
-        source, _ignore, segment=base, next_base=None, hints=lambda: hints, max_batch_bytes=MAX_BATCH_BYTES
+        source, ignore, segment=base, next_base=None, hints=lambda: hints, max_batch_bytes=MAX_BATCH_BYTES
     )
     walk.checks.follow_producers = False
     found: list[Border] = []
@@ -307,10 +308,6 @@ def hints_beside(log: LogFile) -> Sequence[int]:
         return ()
     with OpenFileCache() as cache:
         return Segment(log.path, log.base_offset, cache).hints()
-
-
-def _ignore(_finding: object) -> None:
-    """The findings are another table."""
 
 
 def pack(things: list[_T], sizes: list[int], size: int, least: int) -> list[list[_T]]:

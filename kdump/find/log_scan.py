@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused, find_record, limit_of
 from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import Finding
+from kdump.finding import Finding, ignore
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk, settled_windows
@@ -290,11 +290,11 @@ class LogScan:
 
         Only the rows are there, not the bytes. The segment is walked twice, so that nothing is held.
         """
-        windows = self._walk(number, _ignore).windows()
+        windows = self._walk(number, ignore).windows()
         at = sum(bisect_right(window.column(layout.POSITION), position) for window in windows)
         first, stop, seen = max(0, at - 1 - count), at + count, 0
         width = layout.BATCH_WIDTH
-        for window in self._walk(number, _ignore).windows():
+        for window in self._walk(number, ignore).windows():
             for k in range(max(0, first - seen), min(window.count, stop - seen)):
                 row = window.rows[k * width : (k + 1) * width]
                 yield Window(_NO_BYTES, row[layout.POSITION], row, 1, whole=False)
@@ -465,7 +465,3 @@ class LogScan:
             if isinstance(found, FoundRecord) or is_open:
                 return found
         return None
-
-
-def _ignore(_finding: Finding) -> None:
-    """Ignore what was already reported when the run was made."""

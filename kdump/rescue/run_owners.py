@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import FoundBatch
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.transaction_index import TransactionIndex
@@ -148,7 +149,7 @@ class RunOwners:
             if size > _LIMIT:
                 continue
             data = BytesSource(source.read_at(position, size))
-            walk = CheckedWalk(data, lambda _one: None, next_base=None, max_batch_bytes=_LIMIT)
+            walk = CheckedWalk(data, ignore, next_base=None, max_batch_bytes=_LIMIT)
             for window in walk.windows():
                 for chunk in self._reader.chunks(window):
                     for k in range(chunk.filled):

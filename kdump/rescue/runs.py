@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.codec.signatures import VARINT_BYTES, VARLONG_BYTES, varint
@@ -164,7 +165,7 @@ class RunBuilder:
         """First offset and number of the messages in a compressed wrapper; its own offset where they cannot be read."""
         first, records = found.last_offset, 0
         data = self._source.read_at(found.position, found.size)
-        walk = CheckedWalk(BytesSource(data), lambda _finding: None, next_base=None, max_batch_bytes=found.size + 1)
+        walk = CheckedWalk(BytesSource(data), ignore, next_base=None, max_batch_bytes=found.size + 1)
         for window in walk.windows():
             for chunk in self._reader.chunks(window):
                 if chunk.filled and not records:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.broker.producer.replay import ProducerFold, Producers
-from kdump.finding import Severity
+from kdump.finding import Severity, ignore
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.state.partition_log import START, Cut
@@ -69,15 +69,15 @@ def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> Steps[
         for its_number, window in log.windows(start, cut):
             if its_number != number:
                 if fold is not None:
-                    producers, _ = producers.after(fold.finish(), lambda _finding: None)
+                    producers, _ = producers.after(fold.finish(), ignore)
                 number = its_number
                 uncompressed = limits.max_uncompressed_bytes
-                fold = ProducerFold(log.path(number), lambda _finding: None, uncompressed, report_controls=False)
+                fold = ProducerFold(log.path(number), ignore, uncompressed, report_controls=False)
             assert fold is not None
             fold.step(window)
             yield log.how_far
     if fold is not None:
-        producers, _ = producers.after(fold.finish(), lambda _finding: None)
+        producers, _ = producers.after(fold.finish(), ignore)
     entries = [one for one in producers.entries.values() if one.current_txn_first_offset >= 0]
     entries.sort(key=lambda one: one.current_txn_first_offset)
     return (yield from _measured(log, cut, entries, end)) if entries else []

@@ -16,6 +16,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.broker.segment_reading import Outline
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kernels import wire
@@ -246,7 +247,7 @@ class PartFold:
             with source:
                 source.size = min(source.size, size)
                 limit = self._options.max_batch_bytes
-                walk = CheckedWalk(source, lambda _one: None, next_base=None, max_batch_bytes=limit)
+                walk = CheckedWalk(source, ignore, next_base=None, max_batch_bytes=limit)
                 try:
                     for window in walk.windows():
                         yield from self._reader.chunks(window)

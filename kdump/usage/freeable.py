@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, producers_at
 from kdump.broker.retention import delete, first_deleted
+from kdump.finding import ignore
 from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
 from kdump.item import Freeable
@@ -31,7 +32,7 @@ def freeable(partition: PartitionDir, seen: Mapping[int, Outline], options: Usag
         options: configuration and clock.
     """
     try:
-        files = LogFiles(partition, lambda _one: None, options.max_batch_bytes)
+        files = LogFiles(partition, ignore, options.max_batch_bytes)
         if not files.bases or files.topic is None:
             return None
         reader = LogReader(files, Buffer(BytesSource(b""), 1 << 18))

@@ -20,6 +20,7 @@ from kdump.broker.load.recover import NO_EPOCH, OVERFLOW, recover
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.split import split
 from kdump.broker.producer.producer_state_manager import ProducerStates, offset_of
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checkpoint.checkpoint_file import EpochEntry, read_checkpoint
@@ -433,7 +434,7 @@ def _replaced(disk: Disk, segments: list[SegmentOutcome]) -> Iterator[tuple[int,
 def _unreadable(log: Source, base: int, *, is_cut: bool) -> RangeSet:
     """The offsets that cannot be read in a log: of batches with a wrong CRC, and behind its end where it was cut."""
     found, end = RangeSet(), base
-    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
+    walk = CheckedWalk(log, ignore, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
     for window in walk.windows():
         offsets = window.column(layout.BASE_OFFSET), window.column(layout.LAST_OFFSET)
         crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
@@ -449,7 +450,7 @@ def _unreadable(log: Source, base: int, *, is_cut: bool) -> RangeSet:
 
 def _within(log: Source, base: int, gone: RangeSet) -> tuple[int, int]:
     """The bytes and records of the right batches of a log that have some offsets."""
-    walk = CheckedWalk(log, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
+    walk = CheckedWalk(log, ignore, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
     reader = RecordReader(MAX_UNCOMPRESSED_BYTES, max_batch=MAX_BATCH_BYTES, cut=KEPT)
     size = records = 0
     for window in walk.windows():
@@ -470,7 +471,7 @@ def count_records(log: Source, base: int, start: int) -> int:
         start: file position of a batch, bytes.
     """
     part = FilePart(log, start, log.size)
-    walk = CheckedWalk(part, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
+    walk = CheckedWalk(part, ignore, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
     reader = RecordReader(MAX_UNCOMPRESSED_BYTES, max_batch=MAX_BATCH_BYTES, cut=KEPT)
     return sum(_records(window, reader) for window in walk.windows())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.ranges import RangeSet
@@ -80,7 +81,7 @@ def lost_aborts(
 def _free(log: Source, base: int, following: int | None) -> tuple[RangeSet, int]:
     """The offsets before the last batch with a right CRC that no such batch has, and the offset after it."""
     free, end = RangeSet(), base
-    walk = CheckedWalk(log, lambda _: None, segment=base, next_base=following, max_batch_bytes=layout.MAX_INT)
+    walk = CheckedWalk(log, ignore, segment=base, next_base=following, max_batch_bytes=layout.MAX_INT)
     walk.checks.follow_producers = False
     for window in walk.windows():
         for k in range(window.count):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
@@ -28,9 +29,7 @@ def first_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
     if not layout.LOG_OVERHEAD < size <= limits.max_batch_bytes:
         return None
     data = log.read_at(position, size)
-    walk = CheckedWalk(
-        BytesSource(data, log.name), lambda _: None, next_base=None, max_batch_bytes=limits.max_batch_bytes
-    )
+    walk = CheckedWalk(BytesSource(data, log.name), ignore, next_base=None, max_batch_bytes=limits.max_batch_bytes)
     reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
     for window in walk.windows():
         for chunk in reader.chunks(window.only(0)):
