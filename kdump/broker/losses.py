@@ -17,7 +17,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.item import Certainty, Loss
+from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

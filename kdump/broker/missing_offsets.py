@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.config import CleanupPolicy
 from kdump.finding import OF_HOLES, Code
-from kdump.item import Certainty
 from kdump.ranges import RangeSet
+from kdump.rows.verdict import Certainty
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:

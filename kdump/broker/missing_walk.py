@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.broker.losses import HolesAmong
     from kdump.broker.missing_offsets import HoleVerdict
     from kdump.format.read_limits import ReadLimits
-    from kdump.item import Loss
+    from kdump.rows.verdict import Loss
     from kdump.storage.partition_dir import PartitionDir
 
 _WHY = {

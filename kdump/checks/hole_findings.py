@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from kdump.broker.losses import PartitionLosses
     from kdump.broker.missing_offsets import HoleVerdict, OffsetHole
-    from kdump.item import Item, Loss
+    from kdump.item import Item
+    from kdump.rows.verdict import Loss
 
 _KNOWN = "as the salvage that made this partition has told"
 

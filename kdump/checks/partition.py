@@ -24,7 +24,8 @@ from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
+from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.lost_logs import known_ends, known_without_logs, lost_of, without_log
 from kdump.storage.misplaced import misplaced_in

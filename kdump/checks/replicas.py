@@ -28,9 +28,10 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.item import Certainty, Checked, Loss, PartitionChecked, Step
+from kdump.item import Checked, PartitionChecked
 from kdump.ranges import RangeSet
 from kdump.render.terminal.numbers import counted
+from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
@@ -301,7 +302,7 @@ class _KnownLosses:
             for loss in losses:
                 for first, last, have in _parts(loss, others):
                     known = last - first + 1 if loss.records == loss.offsets else loss.records
-                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=have)
+                    yield loss.replace(offset=first, last_offset=last, records=known, replicas=have)
 
 
 def _parts(loss: Loss, others: Mapping[str, _Replicated]) -> Iterator[tuple[int, int, tuple[str, ...]]]:

@@ -11,24 +11,25 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Loss, Progress
-from kdump.render.json.salvage import row_json
+from kdump.item import Progress
+from kdump.render.json.lines import row_json
 from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
 from kdump.rescue.log_facts import STRETCH, Place, batches_of, first_offset
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
-from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.broker.producer.transaction_fates import Told
-    from kdump.render.json.salvage import SalvageRow
     from kdump.rescue.log_facts import ReadLog
     from kdump.rescue.partition import PartitionSalvage, SalvageOptions
     from kdump.rescue.target import Staging, Target
+    from kdump.row import Row
     from kdump.storage.fsops import FileOps
 
 _ZEROS = frozenset(("L03", "L04"))
@@ -76,7 +77,7 @@ class LineWriter:
         self._missing = self._what_is_missing()
         self._left_out: list[Told] = []
         self.left_out: list[LeftOutBatches] = []
-        self._extras: list[tuple[int, SalvageRow]] = []
+        self._extras: list[tuple[int, Row]] = []
         self._outs: list[Loss] = []
         self._kept: Kept | None = None
         self._refused: dict[int, str] = {}
@@ -429,7 +430,7 @@ class LineWriter:
                 self.records_lost += loss.records
         self._row(loss.offset, loss)
 
-    def _row(self, offset: int, row: SalvageRow) -> None:
+    def _row(self, offset: int, row: Row) -> None:
         assert self._staging is not None
         while self._extras and self._extras[-1][0] <= offset:
             self._staging.row(row_json(self._extras.pop()[1]))

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.missing_offsets import HoleVerdict
-from kdump.item import Certainty, Loss
 from kdump.rescue.log_facts import STRETCH, Place
+from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

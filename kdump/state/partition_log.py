@@ -25,8 +25,8 @@ from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
 from kdump.render.terminal.numbers import counted, span
+from kdump.rows.coordinators import Horizon
 from kdump.state import _fold
-from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.segment import Segment, UnreadableError
