@@ -368,7 +368,7 @@ class _Walk:
         self._wrong: list[Place] = []
         self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
-        self._stretches = Stretches(self._wrappers)
+        self._stretches = Stretches(self._wrappers, base)
         self._walk = CheckedWalk(
             log,
             self._report,
@@ -538,7 +538,7 @@ class _Walk:
                 yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
 
     def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
-        kept, places = Stretches(self._wrappers), []
+        kept, places = Stretches(self._wrappers, self._base), []
         positions = sorted(out)
         rows = self._stretches.rows
         for at in range(0, len(rows), STRETCH):
@@ -567,7 +567,8 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
         base: base offset by the name, where the log before it ends.
 
     Returns:
-        None where the batch has it, or where the batch after it bears out another one.
+        None where the batch has it, where the batch after it bears out another one, and where it goes beyond the name:
+        a new leader's batch that begins in the log before is the first of a log as often. Source: LocalLog.roll.
     """
     header = log.read_at(0, layout.RECORDS_AT)
     if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
@@ -577,7 +578,7 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
     delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big", signed=True)
     is_place = any(one.position == 0 and one.length == size and not one.is_exact for one in facts.places)
     is_well = bool(facts.stretches) and facts.stretches[0] == 0
-    if first == base or not (is_place or is_well):
+    if first <= base <= first + delta or not (is_place or is_well):
         return None
     if is_well and facts.stretches[1] > size:
         after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
@@ -681,6 +682,7 @@ class Stretches:
 
     Args:
         wrappers: what was read of compressed wrappers.
+        base: base offset of the log, where the one before it ends; None where nothing tells it.
 
     Attributes:
         rows: STRETCH numbers for each stretch.
@@ -688,8 +690,9 @@ class Stretches:
         has_transactions, lacks_records, traced_to, batches: as in `LogFacts`.
     """
 
-    def __init__(self, wrappers: Wrappers) -> None:
+    def __init__(self, wrappers: Wrappers, base: int | None) -> None:
         self.rows = array("q")
+        self._base = base
         self.epochs: list[EpochRun] = []
         self.has_transactions = self.lacks_records = False
         self.batches = self.traced_to = 0
@@ -726,7 +729,8 @@ class Stretches:
             rows[-STRETCH + _END], rows[-STRETCH + _LAST] = end, last
         else:
             # of a batch that overlaps the one before it, the offsets count that only it has
-            before = rows[-STRETCH + _LAST] if is_next else first - 1
+            before = first - 1 if self._base is None else max(first, self._base) - 1
+            before = rows[-STRETCH + _LAST] if is_next else before
             rows.extend(
                 (position, end, before + 1 if first <= before < part.cell(0, layout.LAST_OFFSET) else first, last)
             )

@@ -316,11 +316,11 @@ def _is_blank(path: str) -> bool:
 def _logs_of(directory: PartitionDir, source: str) -> list[SourceLog]:
     """The logs of a directory in the order of their offsets, whatever their names."""
     moved, listing = misplaced_in(directory), directory.listing
-    names = {moved[name].base if name in moved else name: name for name in listing.regular_bases}
-    bases = sorted(names)
+    logs = sorted((moved[name].base if name in moved else name, name) for name in listing.regular_bases)
+    afters = [base for base, _ in logs[1:]]
     return [
-        SourceLog(listing.join(f"{names[base]:020}.log"), base, after, source, moved.get(names[base]))
-        for base, after in zip(bases, [*bases[1:], None], strict=False)
+        SourceLog(listing.join(f"{name:020}.log"), base, after, source, moved.get(name))
+        for (base, name), after in zip(logs, [*afters, None], strict=True)
     ]
 
 

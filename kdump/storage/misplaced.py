@@ -173,7 +173,11 @@ class _Search:
             if place is not None:
                 found[place.name] = place
         bases = Counter(one.base for one in found.values())
-        return {name: self._with_snapshot(one, bases) for name, one in found.items() if bases[one.base] == 1}
+        found = {name: one for name, one in found.items() if bases[one.base] == 1}
+        while blocked := [name for name, one in found.items() if one.base in names and one.base not in found]:
+            for name in blocked:  # a log that stays holds the name
+                del found[name]
+        return {name: self._with_snapshot(one, bases) for name, one in found.items()}
 
     def _with_snapshot(self, one: Misplaced, bases: Container[int]) -> Misplaced:
         """Add the snapshot of the wrong name where all files of the segment have that, and no other segment is it."""
