@@ -249,6 +249,15 @@ class PartitionSalvage:
         self._mend_in_holes()
         self._order_runs()
         self._note_epochs()
+        self._note_swapped()
+
+    def _note_swapped(self) -> None:
+        """Say which logs are read under the name that a start gives them."""
+        for path in (path for copy in self._copies for path in copy.swapped):
+            self.notes.append(
+                f"{path}: it counts as the log that it becomes: a broker puts it in place when it starts, and removes "
+                "what it replaces"
+            )
 
     def _note_epochs(self) -> None:
         """Say which newest epoch of a copy nothing bears out: the checkpoint of the result has it all the same."""
@@ -503,7 +512,7 @@ class PartitionSalvage:
             result: what it has come to.
         """
         logs: list[list[LogFacts]] = [[] for _ in self._copies]
-        suspects = [False] * len(self._copies)
+        suspects = [copy.is_to_be_replaced for copy in self._copies]
         for one in self.read:
             logs[one.copy].append(one.facts)
             suspects[one.copy] |= self.witnesses.cut_end(one) is not None or any(

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.awaiting_deletion import awaiting_deletion
+from kdump.broker.load.swapped_dir import has_swapped_log, once_swapped
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
@@ -33,6 +34,7 @@ from kdump.storage.segment import Segment, UnreadableError
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
+    from kdump.broker.load.swapped_dir import SwappedDir
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.storage.misplaced import Misplaced
 
@@ -98,16 +100,27 @@ class Copy:
         logs: in the order of their names.
         name: of the partition, None where none is told.
         is_run: the logs are runs of carve: nothing that lies beside them is theirs.
+        swapped: what the directory is once its swaps are finished, where there are some.
 
     Attributes:
         directory, logs, name, is_run: the same.
         path: of the directory.
+        swapped: paths of the `.swap` logs that are read as the logs that they become.
+        is_to_be_replaced: it is what a directory is today, and a start replaces logs of it.
     """
 
     def __init__(
-        self, directory: PartitionDir, logs: Sequence[SourceLog], name: str | None, *, is_run: bool = False
+        self,
+        directory: PartitionDir,
+        logs: Sequence[SourceLog],
+        name: str | None,
+        *,
+        is_run: bool = False,
+        swapped: SwappedDir | None = None,
     ) -> None:
         self.path = directory.path
+        self.swapped = () if swapped is None or directory is not swapped.directory else swapped.put
+        self.is_to_be_replaced = swapped is not None and directory is not swapped.directory
         self.directory = directory
         self.logs = list(logs)
         self.name = name
@@ -190,7 +203,8 @@ class Copy:
     def unread(self) -> int:
         """The number of segments in its directory that the user did not name where others were named, as files."""
         names = {os.path.basename(log.path) for log in self.logs}
-        return sum(f"{base:020}.log" not in names for base in self.bases)
+        paths = (self.directory.path_of(base, FileKind.LOG) for base in self.bases)
+        return sum(os.path.basename(path) not in names for path in paths)
 
     @property
     def is_whole(self) -> bool:
@@ -275,7 +289,7 @@ def find_copies(sources: Iterable[str]) -> Found:
         listing = DirectoryListing(source)
         if listing.failure is not None:
             problems.append(listing.failure)
-        elif listing.regular_bases or _runs_of(listing):
+        elif listing.regular_bases or _runs_of(listing) or has_swapped_log(listing.names):
             problems += _missed(listing, is_partition=True)
             copies.extend(_of_directory(source, source, listing, log_dirs))
         else:
@@ -319,7 +333,7 @@ def _logs_of(directory: PartitionDir, source: str) -> list[SourceLog]:
     logs = sorted((moved[name].base if name in moved else name, name) for name in listing.regular_bases)
     afters = [base for base, _ in logs[1:]]
     return [
-        SourceLog(listing.join(f"{name:020}.log"), base, after, source, moved.get(name))
+        SourceLog(directory.path_of(name, FileKind.LOG), base, after, source, moved.get(name))
         for (base, name), after in zip(logs, [*afters, None], strict=True)
     ]
 
@@ -328,11 +342,22 @@ def _runs_of(listing: DirectoryListing) -> list[str]:
     return sorted(name for name in listing.names if run_base(name) is not None and listing.is_regular(name))
 
 
+def _of_partition(today: PartitionDir, source: str) -> Iterator[Copy]:
+    """The logs of a directory as one copy, with those that wait to be put in place (`.swap`) in their places.
+
+    Where one of these is damaged, what it is to replace is one more copy: it may have what is lost in the other.
+    """
+    swapped = once_swapped(today)
+    for directory in (swapped.directory, today) if swapped.replaced and swapped.damaged() else (swapped.directory,):
+        logs = _logs_of(directory, source)
+        if logs:
+            yield Copy(directory, logs, partition_name(today.path), swapped=swapped)
+
+
 def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict[str, LogDir]) -> Iterator[Copy]:
     directory = PartitionDir(path, _log_dir(path, known), listing)
-    logs, runs = _logs_of(directory, source), _runs_of(listing)
-    if logs:
-        yield Copy(directory, logs, partition_name(path))
+    yield from _of_partition(directory, source)
+    runs = _runs_of(listing)
     by_name: dict[str | None, list[SourceLog]] = {}
     told = _told(listing, runs[0]) if runs else {}
     for run in runs:
@@ -411,12 +436,11 @@ def _of_log_dir(
         problems += _missed(inner, is_partition=True)
         name = base_name(path)
         directory = PartitionDir(path, log_dir, inner)
-        logs = _logs_of(directory, source)
+        copies = list(_of_partition(directory, source))
         if not is_partition_name(name):
-            if logs:
-                aside.append(Copy(directory, logs, partition_name(path)))
-        elif logs:
-            yield Copy(directory, logs, name)
+            aside += copies
+        elif copies:
+            yield from copies
         elif lost_of(directory).logs:
             problems.append(no_logs(directory, "missing"))
         else:
@@ -443,13 +467,17 @@ def _alone(aside: Sequence[Copy], names: Container[str | None], problems: list[O
         names: of partitions that have other copies.
         problems: gets what is said of those that stay out.
     """
-    counts = Counter(copy.name for copy in aside)
+    counts = Counter(name for _, name in {(copy.path, copy.name) for copy in aside})
+    told: set[str] = set()
     for copy in aside:
         found = parse_partition(base_name(copy.path))
         is_wanted = found is not None and found.state in _WITHOUT_OTHER
         if is_wanted and copy.name is not None and counts[copy.name] == 1 and copy.name not in names:
             yield copy
             continue
+        if copy.path in told:
+            continue
+        told.add(copy.path)
         how = "name it alone" if copy.name is not None else "name it alone, with --name"
         problems.append(OpenFailure(copy.path, "skipped", f"{copy.path}: {_why_out(base_name(copy.path))}: {how}"))
 

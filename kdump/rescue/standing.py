@@ -86,7 +86,7 @@ def standing_of(
             whole.append(copy.path)
         elif _end(copy, facts) < result.log_end_offset:
             short.append((copy.path, _end(copy, facts)))
-    return Standing(tuple(whole), tuple(damaged), tuple(short))
+    return Standing(tuple(whole), tuple(dict.fromkeys(damaged)), tuple(short))
 
 
 def _end(copy: Copy, logs: Sequence[LogFacts]) -> int:

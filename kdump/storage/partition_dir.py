@@ -61,7 +61,6 @@ class PartitionDir:
         self.parsed = parse_partition(self.name)
         self.cache = log_dir.cache
         self.learnt: dict[type, object] = {}
-        self._prefix = os.path.join(path, "")
         self._is_partition = is_partition
         self._files: dict[str, StateFile] = {}
         self._open: OrderedDict[int, Segment] = OrderedDict()
@@ -131,7 +130,7 @@ class PartitionDir:
 
     def path_of(self, base: int, kind: FileKind) -> str:
         """Return the path of a file of a segment."""
-        return f"{self._prefix}{base:020}.{kind.value}"
+        return self.listing.join(f"{base:020}.{kind.value}")
 
     def has(self, base: int, kind: FileKind) -> bool:
         """Tell whether a file of a segment is there."""
