@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.broker.hole_columns import HeldHole, HoleColumns
 from kdump.broker.missing_offsets import is_told_as_hole
 from kdump.broker.missing_walk import among_holes, as_lost, held_of, of_hole, of_unexplained
-from kdump.finding import OF_HOLES, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -167,7 +167,7 @@ def _made_again(held: HeldHole[_Like]) -> Finding:
 
 def _is_of_hole(item: Item) -> TypeGuard[Finding]:
     """Whether an item is about a hole, and nothing else explains that."""
-    if not isinstance(item, Finding) or item.code not in OF_HOLES or item.severity is Severity.ERROR:
+    if not isinstance(item, Finding) or Trait.HOLE not in item.code.traits or item.severity is Severity.ERROR:
         return False
     is_own = item.because in (None, Code.F14)
     return is_own and item.offset is not None and item.last_offset is not None

@@ -15,7 +15,7 @@ from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
 from kdump.broker.load.raft_log import begun_at
-from kdump.finding import Code
+from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
 from kdump.rows.verdict import LoadFailure, Prediction, SegmentFate
@@ -111,7 +111,7 @@ def _told(cause: Cause, told: Mapping[str, str]) -> Cause:
         return cause.replace(code=told[cause.file])
     if cause.code == Code.S04.name:  # a name in it is no offset
         for file, code in told.items():
-            if code in _NAMES and os.path.dirname(file) == cause.file:
+            if Trait.ODD_NAME in Code[code].traits and os.path.dirname(file) == cause.file:
                 return cause.replace(code=code, file=file)
     return cause
 
@@ -215,7 +215,6 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) ->
 
 
 _FILE = re.compile(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
-_NAMES = (Code.F01.name, Code.S04.name)
 _OF_FILES = {
     FileKind.EPOCHS.value: (Code.K04, FileKind.EPOCHS.value),
     FileKind.PARTITION_METADATA.value: (Code.K05, FileKind.PARTITION_METADATA.value),

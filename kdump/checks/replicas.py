@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.checks.next_steps import FROM_ANOTHER
 from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk, settled_windows
@@ -190,7 +190,7 @@ class _KnownLosses:
                 self._replicas[item.path].start, self._replicas[item.path].end = item.start_offset, item.end_offset
             elif isinstance(item, Finding) and item.code is Code.F12:
                 pass  # that a broker does not start with both makes neither a worse source
-            elif isinstance(item, Finding) and (item.severity is Severity.ERROR or item.code in NOT_ALL_READ):
+            elif isinstance(item, Finding) and item.is_unsound:
                 self._unsound.update((item.file, parent(item.file)))
                 if item.code is Code.F15 and item.expected is None:  # else it is of this partition, under a wrong name
                     self.foreign_logs.add(item.file)
@@ -202,12 +202,13 @@ class _KnownLosses:
 
     def see_difference(self, item: Item) -> None:
         """Take into account where two replicas have other records, or one has fewer."""
-        if isinstance(item, Finding) and item.code in (Code.D01, Code.D02):
-            pair = parent(item.file), str(item.values["other"])
-            if item.code is Code.D02:
-                self._lacks.add(pair)
-            else:
-                self._differ.update((pair, pair[::-1]))
+        if not isinstance(item, Finding) or Trait.OTHER_REPLICA not in item.code.traits:
+            return
+        pair = parent(item.file), str(item.values["other"])
+        if item.code is Code.D02:
+            self._lacks.add(pair)
+        elif item.code is Code.D01:
+            self._differ.update((pair, pair[::-1]))
 
     def steps(self, groups: Sequence[Sequence[str]]) -> Iterator[Step]:
         """Yield the steps, numbered through: each names the sound replica, or all that salvage is to join.

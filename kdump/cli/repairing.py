@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     Kept = TypeVar("Kept", bound=_Takes)
 
-_ANNOUNCED = (Code.K01,)  # checkpoints above the end: a broker lowers them itself
 _WORST = (Exit.PART_WAY, Exit.FAILED, Exit.REFUSED, Exit.LOCKED)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NAMED = 3  # partitions of one kind in the last line; of more only the first ones
@@ -446,7 +445,7 @@ def _end_by(number: int) -> None:
 def _is_announced(finding: Finding) -> bool:
     """Tell whether a plan says of what is wrong afterwards that a broker takes care of it."""
     is_of_raft = finding.code is Code.S02 and finding.file.endswith(FileKind.CHECKPOINT.value)
-    return finding.code in _ANNOUNCED or is_of_raft
+    return finding.code is Code.K01 or is_of_raft  # a broker lowers a checkpoint above the end itself
 
 
 def _kind(end: str, partitions: list[str]) -> str:

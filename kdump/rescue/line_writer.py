@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from kdump.row import Row
     from kdump.storage.fsops import FileOps
 
-_ZEROS = frozenset(("L03", "L04"))
-
 
 class ChangedError(Exception):
     """A source changed while it was read; the sentence says which."""
@@ -137,7 +135,7 @@ class LineWriter:
             return
         after = max(facts.stretches[1::STRETCH], default=0)
         tail = [place for place in facts.places if place.position >= after and place.position not in told]
-        tail = [place for place in tail if not place.is_batch and not set(place.codes) <= _ZEROS]
+        tail = [place for place in tail if not place.is_batch and not place.is_zero]
         if tail:
             begin, end = tail[0].position, tail[-1].position + tail[-1].length
             codes = ", ".join(dict.fromkeys(code for place in tail for code in place.codes))
@@ -195,7 +193,7 @@ class LineWriter:
         spots = self._missing.spots(first, last)
         if not spots and not self._witnesses.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
-            if all(one.certainty is Certainty.ABSENT or one.because is Code.L17 for one in told):
+            if all(one.shows_no_loss for one in told):
                 return None
         codes = tuple(dict.fromkeys(code for spot in spots for code in spot.place.codes))
         return Hole(first, last, codes, may_end=not self._witnesses.has_no_marker(first, last, ends))

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from kdump.finding import Severity
+from kdump.finding import Severity, Trait
 from kdump.format.kinds import FileKind
 from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
@@ -717,8 +717,12 @@ def _compared(name: str, replicas: Sequence[PartitionFound]) -> dict[str, Any]:
         lacks = LossSum(one.path)
         for loss in lost:
             lacks.add(loss)
-        other = sorted({code.name for file in one.files.values() for code in file.whole if code.name[0] == "D"})
-        other += sorted({code.name for file in one.files.values() for code, _ in file.codes if code.name[0] == "D"})
+        other = sorted(
+            {code.name for file in one.files.values() for code in file.whole if Trait.OTHER_REPLICA in code.traits}
+        )
+        other += sorted(
+            {code.name for file in one.files.values() for code, _ in file.codes if Trait.OTHER_REPLICA in code.traits}
+        )
         rows.append(
             {
                 "path": one.title,
