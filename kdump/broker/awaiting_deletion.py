@@ -9,7 +9,7 @@ Source: LogManager.loadLog, deleteLogs; LogLoader.removeTempFilesAndCollectSwapF
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.finding import Code, Finding
@@ -21,6 +21,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
+from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _DELETED = ".deleted"
 _MOST_NAMED = 3  # files that a command names; of more a pattern
 
 
-class _Records(NamedTuple):
+class _Records(TupleValue):
     """Intact records of some logs: first and last offset, and their number; None where batches do not tell it."""
 
     first: int

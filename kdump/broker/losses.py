@@ -7,7 +7,7 @@ explains is a hole: there a batch was never written, was compacted away, or was 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.hole_columns import HeldHole, HoleColumns, HoleRun
 from kdump.broker.missing_offsets import HoleVerdict, MissingOffsets, OffsetHole, Proof, is_told_as_hole
@@ -18,6 +18,7 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.rows.verdict import Certainty, Loss
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _MOST = 1000  # pieces between two batches, or ranges, that are held
 
 
-class LostRange(NamedTuple):
+class LostRange(TupleValue):
     """Offsets of one log that readers do not get.
 
     Args:
@@ -51,7 +52,7 @@ class LostRange(NamedTuple):
     missing_bytes: int | None = None
 
 
-class _Piece(NamedTuple):
+class _Piece(TupleValue):
     """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound.
 
     Args:

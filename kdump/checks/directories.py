@@ -6,16 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names
-from kdump.checks.odd_directory import odd_directory
 from kdump.checks.partition import PartitionCheck
-from kdump.checks.raft_log import check_snapshot
 from kdump.checks.state_files import check_text
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
 from kdump.storage.names import BOOTSTRAP
 from kdump.storage.partition_dir import InputDirectory
-from kdump.storage.raft_snapshots import to_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,6 +64,8 @@ class DirectoryCheck:
                     yield one
         for one in check_names(self._directory.contents):
             if isinstance(one, Finding) and one.code is Code.F11:
+                from kdump.checks.odd_directory import odd_directory
+
                 yield odd_directory(one.file, self.log_dir, options.max_batch_bytes)
             else:
                 yield one
@@ -77,6 +76,9 @@ class DirectoryCheck:
         if file.name.kind in _LOG_DIR_KINDS:
             yield from check_text(self.log_dir.file(file.name.kind))
         elif os.path.basename(file.path) == BOOTSTRAP:
+            from kdump.checks.raft_log import check_snapshot
+            from kdump.storage.raft_snapshots import to_copy
+
             for one in check_snapshot(file.path, options):
                 yield to_copy(one) if isinstance(one, Finding) else one
 

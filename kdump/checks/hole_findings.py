@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.hole_columns import HeldHole, HoleColumns
 from kdump.broker.missing_offsets import is_told_as_hole
 from kdump.broker.missing_walk import among_holes, as_lost, held_of, of_hole, of_unexplained
 from kdump.finding import Code, Finding, Severity, Trait
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -112,7 +113,7 @@ class HoleFindings:
         return finding.replace(because=verdict.because)
 
 
-class _Like(NamedTuple):
+class _Like(TupleValue):
     """What findings about holes have besides the place."""
 
     code: Code

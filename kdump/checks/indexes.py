@@ -13,13 +13,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.finding import Capped, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _HELD = 64  # entries that are judged once more, with those that follow: the las
 Strict = tuple[bool, bool]  # of each column: must it rise from entry to entry, or may it stay
 
 
-class Entry(NamedTuple):
+class Entry(TupleValue):
     """One entry: its number in the index, and both columns."""
 
     number: int

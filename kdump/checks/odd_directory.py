@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
+from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _MOST_NAMED = 4  # of them, and entries of checkpoints
 _CHECKPOINTS = (FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.LOG_START)
 
 
-class _Held(NamedTuple):
+class _Held(TupleValue):
     """A directory with logs: its path below the odd one, base offset of its first log, and where its last one ends."""
 
     path: str

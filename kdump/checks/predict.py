@@ -8,7 +8,6 @@ directory; the other partitions there are not looked at.
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.facts import DELETE, Start, Stops
@@ -21,6 +20,7 @@ from kdump.format.kinds import FileKind
 from kdump.rows.verdict import LoadFailure, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -214,7 +214,7 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) ->
     )
 
 
-_FILE = re.compile(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
+_FILE = pattern(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
 _OF_FILES = {
     FileKind.EPOCHS.value: (Code.K04, FileKind.EPOCHS.value),
     FileKind.PARTITION_METADATA.value: (Code.K05, FileKind.PARTITION_METADATA.value),

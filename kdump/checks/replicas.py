@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict, deque
 from itertools import combinations, groupby, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.checks.next_steps import FROM_ANOTHER
 from kdump.checks.run import LocalVerify, partitions_of, verify
@@ -35,6 +35,7 @@ from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
+from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
@@ -337,7 +338,7 @@ def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Ite
     yield Checked((), 0, 0)  # a file that differs from several others is listed once
 
 
-class _ReplicaBatch(NamedTuple):
+class _ReplicaBatch(TupleValue):
     """What is compared of a batch, and where it is."""
 
     first: int

@@ -19,7 +19,6 @@ from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -521,6 +520,8 @@ class _SegmentCheck:
         self._doubts += 1
         if self._log is None or self._doubts > _MOST_DOUBTS or finding.position is None:
             return
+        from kdump.format.batch.text_mode import as_text
+
         with suppress(OSError):  # the walk will say so
             why = as_text(self._log, finding.position, self._options.max_batch_bytes)
             if why is not None:

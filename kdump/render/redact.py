@@ -19,13 +19,13 @@ from kdump.row import Kind, Row
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OWN_TOPICS, parse_name, parse_partition
 from kdump.storage.paths import AS_OWNER, DID_YOU_MEAN
-from kdump.value import Value
+from kdump.value import Value, pattern
 from kdump.words.command import ShellCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_TOKEN = re.compile(r"tok-[0-9a-f]{20}")
+_TOKEN = pattern(r"tok-[0-9a-f]{20}")
 _SIZE = 20  # hexadecimal digits of a token: 80 bits of the hash
 _MOST_KNOWN = 65_536  # paths that are kept with what became of them
 
@@ -45,21 +45,21 @@ _PROPERTIES = frozenset(
 
 # Sentences that have a name in them which could be anything; what stands before and behind it stays.
 _NAMES_IN = (
-    re.compile(r"(Malformed line in [a-z ]+ file \[[^\]]*\]: )(.+)()", re.DOTALL),
-    re.compile(r"(For input string: \")([^\"]*[^-+0-9\"][^\"]*)(\")", re.DOTALL),
-    re.compile(r"(Deserialized node )(.+)( (?:does not have|is not an object))", re.DOTALL),
-    re.compile(r"(\btransactional id )(.+)( \(producer -?\d+, epoch )", re.DOTALL),
-    re.compile(r"(\bgroup )(.+)( is a \w+ group: a coordinator does not load this)", re.DOTALL),
-    re.compile(r"(\bgroup )(.+)(: its name has a newline)", re.DOTALL),
-    re.compile(r"(\bcommit of )(.+)(: (?:the value|version) )", re.DOTALL),
+    pattern(r"(Malformed line in [a-z ]+ file \[[^\]]*\]: )(.+)()", re.DOTALL),
+    pattern(r"(For input string: \")([^\"]*[^-+0-9\"][^\"]*)(\")", re.DOTALL),
+    pattern(r"(Deserialized node )(.+)( (?:does not have|is not an object))", re.DOTALL),
+    pattern(r"(\btransactional id )(.+)( \(producer -?\d+, epoch )", re.DOTALL),
+    pattern(r"(\bgroup )(.+)( is a \w+ group: a coordinator does not load this)", re.DOTALL),
+    pattern(r"(\bgroup )(.+)(: its name has a newline)", re.DOTALL),
+    pattern(r"(\bcommit of )(.+)(: (?:the value|version) )", re.DOTALL),
 )
 _TOPIC_WORD = "--topic"
-_TOPIC_OPTION = re.compile(r"(--topic )('[^']*'|\S+)")
-_PLAIN_TOPIC = re.compile(r"[\w.-]+", re.ASCII)
-_WORD = re.compile(r"[^\s\"'()\[\]{},;=<>|]+")
-_PARTITION = re.compile(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
-_COPY = re.compile(r"(.*[^0-9-].*)-([0-9]+)((?:[._-](?![0-9])|\.[0-9a-f]{32}-).*)", re.DOTALL)
-_BETWEEN = re.compile(r"([^A-Za-z0-9]+)")
+_TOPIC_OPTION = pattern(r"(--topic )('[^']*'|\S+)")
+_PLAIN_TOPIC = pattern(r"[\w.-]+", re.ASCII)
+_WORD = pattern(r"[^\s\"'()\[\]{},;=<>|]+")
+_PARTITION = pattern(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
+_COPY = pattern(r"(.*[^0-9-].*)-([0-9]+)((?:[._-](?![0-9])|\.[0-9a-f]{32}-).*)", re.DOTALL)
+_BETWEEN = pattern(r"([^A-Za-z0-9]+)")
 _NO_TOPICS = frozenset(("UTF", "KIP", "CRC", "ISO", "JDK", "KAFKA", "RFC", "INT", "now"))
 
 
@@ -223,8 +223,8 @@ class Redactor:
             return self.command(text)
         for shown, topic in self._odd.items():
             text = re.sub(rf"{re.escape(shown)}(?=-\d)", self.token(topic), text)
-        for pattern in _NAMES_IN:
-            text = pattern.sub(lambda found: f"{found[1]}{self._once(found[2])}{found[3]}", text)
+        for around in _NAMES_IN:
+            text = around.sub(lambda found: f"{found[1]}{self._once(found[2])}{found[3]}", text)
         text = _TOPIC_OPTION.sub(lambda found: f"{found[1]}{self.topic(found[2].strip(chr(39)))}", text)
         return _WORD.sub(self._word, text)
 

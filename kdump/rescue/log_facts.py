@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
 from kdump.broker.losses import last_offset
@@ -24,7 +24,7 @@ from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ STRETCH = 4  # position, end (bytes), first and last offset
 _POSITION, _END, _FIRST, _LAST = range(STRETCH)
 
 
-class Place(NamedTuple):
+class Place(TupleValue):
     """Bytes of a log that stay out.
 
     Args:
@@ -97,7 +97,7 @@ class Place(NamedTuple):
         return all(Trait.ZEROS in Code[code].traits for code in self.codes)
 
 
-class EpochRun(NamedTuple):
+class EpochRun(TupleValue):
     """Batches of one leader epoch, one behind the other: the first offset, the last, and how many batches."""
 
     epoch: int
@@ -225,7 +225,7 @@ class LogFacts(Value):
         return Overlay(source, self.patches) if self.patches else source
 
 
-class ReadLog(NamedTuple):
+class ReadLog(TupleValue):
     """A log that was read: which, of which copy, through what, and what it has."""
 
     log: SourceLog

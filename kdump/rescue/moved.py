@@ -12,7 +12,7 @@ once for all of them.
 from __future__ import annotations
 
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
@@ -20,6 +20,7 @@ from kdump.format.batch.header_fields import Overlay
 from kdump.format.batch.window import header_at
 from kdump.rescue.epochs import NEVER
 from kdump.rescue.log_facts import STRETCH, batches_of
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +34,7 @@ _FIELD = "baseOffset"
 _COLUMNS = (layout.POSITION, layout.SIZE, layout.BASE_OFFSET, layout.LAST_OFFSET, layout.CRC)
 
 
-class SeenBatch(NamedTuple):
+class SeenBatch(TupleValue):
     """A batch: bytes, offsets, and the CRC that it has."""
 
     position: int
@@ -58,7 +59,7 @@ class SeenBatch(NamedTuple):
         return self.first, self.size, self.crc
 
 
-class Lone(NamedTuple):
+class Lone(TupleValue):
     """A batch that adjoins no neighbour, by its header, with the batches before and behind it (None: none)."""
 
     row: SeenBatch
@@ -66,7 +67,7 @@ class Lone(NamedTuple):
     after: SeenBatch | None
 
 
-class OwnLog(NamedTuple):
+class OwnLog(TupleValue):
     """The log whose batches are judged: as it is, what it has, its base offset and the next one (None: not known)."""
 
     raw: Source
@@ -75,7 +76,7 @@ class OwnLog(NamedTuple):
     next_base: int | None
 
 
-class OtherLog(NamedTuple):
+class OtherLog(TupleValue):
     """A log of another copy: as its stretches count on it, what it has, and its base offset (None: not known)."""
 
     log: Source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.rescue.raft_files import raft_files
@@ -10,6 +10,7 @@ from kdump.rows.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
+from kdump.value import TupleValue
 from kdump.words.command import ShellCommand, command_line, named, renaming
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _TOLD = 4  # names in a sentence
 
 
-class Beside(NamedTuple):
+class Beside(TupleValue):
     """What is beside the segments of a result.
 
     Args:

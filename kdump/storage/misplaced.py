@@ -12,7 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Trait
 from kdump.format.batch import _scan, layout
@@ -22,7 +22,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -125,7 +125,7 @@ class _Found(Value):
     logs: dict[int, Misplaced]
 
 
-class _Span(NamedTuple):
+class _Span(TupleValue):
     """What a log has: by its name, first offset, and the one after the last."""
 
     name: int
@@ -133,7 +133,7 @@ class _Span(NamedTuple):
     end: int
 
 
-class _Whole(NamedTuple):
+class _Whole(TupleValue):
     """All of a log: the same, whether offsets are missing inside, and the epochs of its first and last batch."""
 
     span: _Span
@@ -329,7 +329,7 @@ class _Search:
         return found
 
 
-class _Header(NamedTuple):
+class _Header(TupleValue):
     """The header of a batch: offsets, and where the next one begins; that of a wrapper tells its last offset only."""
 
     first: int | None

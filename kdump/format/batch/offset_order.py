@@ -16,10 +16,11 @@ Source: LocalLog.roll, LogSegment.ensureOffsetInRange.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import OVERLAP, Code, Finding, Report
 from kdump.format.batch import layout
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
 
 
-class HeaderFacts(NamedTuple):
+class HeaderFacts(TupleValue):
     """The fields of one batch that the folds compare.
 
     Args:
@@ -135,7 +136,7 @@ def unknown() -> None:
     """Nobody knows where the log ends."""
 
 
-class _Waiting(NamedTuple):
+class _Waiting(TupleValue):
     """A batch that waits for those behind it to be judged.
 
     Args:

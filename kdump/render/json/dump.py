@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.exit_status import RunStatus
     from kdump.item import Item
+    from kdump.output import Output
     from kdump.render.json._json import Decode
     from kdump.render.redact import Redactor
     from kdump.render.text.buffer import Write
     from kdump.render.text.dump import RecordFormat
-    from kdump.workers import Output
 
 
 def json_sink(
