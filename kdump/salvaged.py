@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from kdump.finding import Finding
     from kdump.words.command import ShellCommand
 
 
@@ -162,6 +163,7 @@ class SalvageDone(Value):
         is_of_runs: all sources are runs of carve.
         among: what is said of holes in one of which bytes are missing, nobody knows in which: errors; `ranges_unknown`
             counts them too.
+        left: logs that are in no source, and that a broker removes though no other file has them: notes name some.
     """
 
     salvaged: Salvaged
@@ -180,6 +182,7 @@ class SalvageDone(Value):
     is_sound: bool = False
     is_of_runs: bool = False
     among: tuple[str, ...] = ()
+    left: tuple[Finding, ...] = ()
 
     @property
     def has_losses(self) -> bool:

@@ -90,7 +90,8 @@ def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
 def _once_more(work: PartitionSalvage, *others: str) -> ShellCommand:
     """The command that salvages a partition from all of its sources, and others, into another directory."""
     name = () if work.is_named else ("--name", work.name)
-    return command_line("salvage", *map(named, work.whole_sources), *others, "--to", "DIR", *name)
+    deleted = ("--deleted", "too") if work.reads_deleted else ()
+    return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, "--to", "DIR", *name)
 
 
 def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:

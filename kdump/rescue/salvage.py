@@ -69,7 +69,7 @@ def salvage(
     """
     ops = ops or FileOps()
     try:
-        found = find_copies(sources)
+        found = find_copies(sources, options.deleted, options.limits.max_batch_bytes)
     except RefusedError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
@@ -210,10 +210,13 @@ def _partition(
         if options.doubtful is not None:
             yield from doubtful_lines(work.read, options.limits)
         if not work.has_batches:
-            sources, is_empty = ", ".join(work.sources), work.is_empty
+            sources, left = ", ".join(work.sources), work.left_to_broker
+            is_empty = work.is_empty and not left and not work.left_unread
             what = f"empty in {sources}, and nothing there tells of a record: not written"
             sentence = f"{work.name}: {what if is_empty else f'no batch of it was found in {sources}'}"
             yield OpenFailure(work.name, "skipped" if is_empty else "missing", sentence)
+            yield from (OpenFailure(work.name, "skipped", one) for one in notes_left(work.name, left))
+            yield from work.left_unread
             return
         line = work.line()
         writer = LineWriter(work, line, target, options, ops)
@@ -254,6 +257,7 @@ def _written(
     standing = Standing() if before else writer.standing
     beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
     stay = (*note_below(work.name, writer.records_below, start), *notes_left(work.name, work.left_to_broker))
+    yield from work.left_unread
     after = steps_after(work, standing, writer.result, path, beside)
     yield SalvageDone(
         writer.result,
@@ -271,6 +275,7 @@ def _written(
         is_sound=standing.is_sound and not stay,
         is_of_runs=work.is_of_runs,
         among=tuple(f"{one.file}: {one.message}" for one in writer.among),
+        left=tuple(work.left_to_broker),
     )
 
 
@@ -338,6 +343,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
         is_part=is_part,
         is_of_runs=work.is_of_runs,
         is_sound=standing.is_sound and not stay,
+        left=tuple(work.left_to_broker),
     )
 
 

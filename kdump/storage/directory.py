@@ -272,7 +272,7 @@ class RenamedListing(DirectoryListing):
         self.error = listing.error
         self._parsed = {}
         self._today = dict(names)
-        entries = listing._entries  # noqa: SLF001 (of the same class)
+        entries = listing._entries
         moved = {*names, *names.values()}
         stay = {name: entry for name, entry in entries.items() if name not in moved and name not in gone}
         self._entries = stay | {name: entries[today] for name, today in names.items()}

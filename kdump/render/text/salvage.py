@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding
 from kdump.item import Certainty, Loss, Step
 from kdump.render.escape import escape
-from kdump.render.json.lines import step_json, summary_json
+from kdump.render.json.lines import finding_json, step_json, summary_json
 from kdump.render.json.salvage import former_json
 from kdump.render.terminal.numbers import counted
 from kdump.render.text.losses import LossSum, Ranges
@@ -49,6 +49,7 @@ class SalvageTotals:
             self.records_lost += item.records_lost
             self.records_unknown += item.ranges_unknown
             self.errors += len(item.among)
+            self.notes += len(item.left)
             if item.has_losses:
                 self.with_losses.append(found.partition)
             if item.why_not_complete:
@@ -102,6 +103,8 @@ class SalvageJson:
             for text in self._rows(item.rows):
                 is_last = not item.is_new and text.startswith('{"type":"salvage"')
                 self._write(f"{former_json(text, item.changed) if is_last else text}\n")
+            for finding in item.left:
+                self._write(f"{finding_json(finding)}\n")
             for note in item.notes:
                 self._error(f"kdump: {note}")
         else:
