@@ -77,8 +77,8 @@ def intact_batches(
         paths: of the logs, in the order of their offsets.
         limit: a batch over this is not held in memory.
         report: takes why a log, or the rest of one, could not be read.
-        is_sound: without those whose header has an error: salvage puts it right, and a broker that recovers the log cuts
-            it off there.
+        is_sound: without those whose header has an error: salvage puts it right, a broker that recovers the log cuts it
+            off there.
     """
     is_whole = True  # up to here
     for path in paths:

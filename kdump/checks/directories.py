@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names
-from kdump.checks.odd_directory import odd_directory
+from kdump.checks.odd_directory import odd_directories
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.raft_log import check_snapshot
 from kdump.checks.state_files import check_text
@@ -65,11 +65,13 @@ class DirectoryCheck:
                     shown.append(one)
                 else:
                     yield one
+        odd: list[str] = []
         for one in check_names(self._directory.contents):
             if isinstance(one, Finding) and one.code is Code.F11:
-                yield odd_directory(one.file, self.log_dir, options.max_batch_bytes)
+                odd.append(one.file)
             else:
                 yield one
+        yield from odd_directories(odd, self.log_dir, options.max_batch_bytes)
         yield Checked(tuple(shown), 0, 0)
 
     def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:

@@ -384,10 +384,7 @@ def _of_partition(today: PartitionDir, source: str, *, deleted: str | None, limi
             after if base is not None and after is not None and base < after > end else None
             for base, after, end in zip(bases, [*bases[1:], None], ends, strict=False)
         ]
-        logs = [
-            SourceLog(one.file, base, after, source)
-            for one, base, after in zip(found, bases, afters, strict=True)
-        ]
+        logs = [SourceLog(one.file, base, after, source) for one, base, after in zip(found, bases, afters, strict=True)]
         if logs:
             yield Copy(today, logs, name, is_aside=True)
 
