@@ -266,7 +266,11 @@ def _written(
         writer.records_lost,
         writer.ranges_unknown,
         writer.diverged,
-        (*work.notes, *stay, *notes_if_sound(standing, work.name, start, is_lowered=is_lowered)),
+        (
+            *work.notes,
+            *stay,
+            *notes_if_sound(standing, work.name, start, is_lowered=is_lowered, records_below=writer.records_below),
+        ),
         (*before, *after),
         is_new=True,
         without=without,
@@ -334,7 +338,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
     stay = (*note_below(name, below, start), *notes_left(name, work.left_to_broker))
-    notes = (note, *stay, *notes_if_sound(standing, name, start, is_lowered=is_lowered))
+    notes = (note, *stay, *notes_if_sound(standing, name, start, is_lowered=is_lowered, records_below=below))
     unknown += len(among)
     done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
     return done.replace(
@@ -392,4 +396,6 @@ def _parts_only(works: Iterable[PartitionSalvage]) -> Iterator[OpenFailure]:
     """Yield for each directory that not all segments of it are read, where its other segments were not named."""
     for copy in (copy for work in works for copy in work.parts):
         what = f"only {len(copy.bases) - copy.unread} of {len(copy.bases)} segments read: name the directory for all"
+        if copy.is_aside:
+            what = f"logs that a broker is to remove are read alone, and none of the {len(copy.bases)} that it serves"
         yield OpenFailure(copy.path, "skipped", f"{copy.path}: {what}")
