@@ -32,7 +32,7 @@ from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.segments import SEGMENT_BYTES
-from kdump.rescue.sources import is_partition_name
+from kdump.rescue.sources import ALONE, TOO, is_partition_name
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.directory import expanded
 from kdump.words.command import option_with
@@ -85,6 +85,10 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 )
 @click.option("--below-log-start", is_flag=True, help="Keep batches below the log start offset too.")
 @click.option(
+    "--deleted", type=click.Choice((TOO, ALONE)),
+    help="Read logs too that a broker removes at its next start though no other file has them; or read them alone.",
+)  # fmt: skip
+@click.option(
     "--segment-bytes", type=click.IntRange(1024, _LARGEST), default=SEGMENT_BYTES, show_default=True, metavar="N",
     help="The largest log of the result, bytes.",
 )  # fmt: skip
@@ -120,6 +124,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"]),
         bar is not None,
         _doubtful(given),
+        given["deleted"],
         given["jobs"],
         topic_policies(given, given["sources"]),
     )

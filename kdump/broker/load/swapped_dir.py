@@ -35,11 +35,13 @@ class SwappedDir(NamedTuple):
     """A directory once its swaps are finished.
 
     Args:
+        today: as it lies.
         directory: as it will be; its paths are those of today. Where nothing is to be put in place the same as today.
         put: paths of the `.swap` logs that become logs, in the order of their offsets.
         replaced: paths of the logs that a start removes for them.
     """
 
+    today: PartitionDir
     directory: PartitionDir
     put: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
@@ -66,14 +68,14 @@ def once_swapped(directory: PartitionDir) -> SwappedDir:
     """
     listing = directory.listing
     if listing.failure is not None or not has_swapped_log(listing.names):
-        return SwappedDir(directory)
+        return SwappedDir(directory, directory)
     names: dict[str, str] = {}
     try:
         before = directory.sources()
         disk = Disk(before, wants_contents=False)
         finish(disk, PartitionFacts(directory.path, "", 0, "", before, DEFAULT, 0))
     except (BrokerError, OSError):
-        return SwappedDir(directory)
+        return SwappedDir(directory, directory)
     for name in disk.names():
         swap = f"{name}{_SWAP}"
         if swap in before and disk.get(name) is before[swap] and listing.is_regular(swap):
@@ -81,10 +83,10 @@ def once_swapped(directory: PartitionDir) -> SwappedDir:
     gone = {name for name in before if disk.get(name) is not before[name] and not name.endswith(_TEMPORARY)}
     logs = sorted(name for name in names if name.endswith(_LOG))
     if not logs:
-        return SwappedDir(directory)
+        return SwappedDir(directory, directory)
     replaced = sorted(listing.join(name) for name in gone if name.endswith(_LOG))
     loaded = PartitionDir(directory.path, directory.log_dir, RenamedListing(listing, names, gone))
-    return SwappedDir(loaded, tuple(listing.join(names[name]) for name in logs), tuple(replaced))
+    return SwappedDir(directory, loaded, tuple(listing.join(names[name]) for name in logs), tuple(replaced))
 
 
 def _is_sound(directory: PartitionDir, path: str) -> bool:

@@ -37,7 +37,7 @@ GROUPS = {
     "Input": (
         "--files", "--base-offset", "--type", "--from-position", "--max-bytes", "--topic-partition", "--name",
         "--prefer", "--epochs", "--like", "--min-batches", "--replicas", "--follow", "--idle-timeout", "--accept",
-        "--partitions", "--below-log-start",
+        "--partitions", "--below-log-start", "--deleted",
     ),
     "Selection": (
         "--from-offset", "--to-offset", "--from-time", "--to-time", "--limit", "--tail", "--key", "--key-regex",

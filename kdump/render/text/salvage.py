@@ -49,6 +49,7 @@ class SalvageTotals:
             self.records_lost += item.records_lost
             self.records_unknown += item.ranges_unknown
             self.errors += len(item.among)
+            self.notes += len(item.left)
             if item.has_losses:
                 self.with_losses.append(found.partition)
             if item.why_not_complete:
@@ -102,6 +103,8 @@ class SalvageJson:
             for text in self._rows(item.rows):
                 is_last = not item.is_new and text.startswith('{"type":"salvage"')
                 self._write(f"{former_json(text, item.changed) if is_last else text}\n")
+            for finding in item.left:
+                self._write(f"{row_json(finding)}\n")
             for note in item.notes:
                 self._error(f"kdump: {note}")
         else:
