@@ -62,7 +62,7 @@ HELD = {
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",
     "tests/export/test_export.py": (
-        "cli.export cli.options.engine export.verdict_files export.write format.codec.names rows.log rows.stats"
+        "cli.export cli.options.engine export.verdict_files export.write rows.log rows.stats"
     ),
     "tests/find/test_find.py": (
         "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.json.find render.text.find"

@@ -11,11 +11,12 @@ from kdump.cli.options import complete
 from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
+from kdump.format.java_values import MAX_LONG
 from kdump.state.cluster import ClusterOptions, cluster
 from kdump.state.empty_answer import Question
 from kdump.storage.names import METADATA_TOPIC
 
-_OFFSET = click.IntRange(min=0, max=2**63 - 1)
+_OFFSET = click.IntRange(min=0, max=MAX_LONG)
 
 
 @click.command(

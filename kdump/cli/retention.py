@@ -22,6 +22,7 @@ from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
+from kdump.format.java_values import MAX_LONG
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
@@ -30,7 +31,7 @@ from kdump.retention.run import RetentionOptions, retention
 if TYPE_CHECKING:
     from kdump.broker.retention_results import RetentionItem
 
-_OFFSET = click.IntRange(min=0, max=2**63 - 1)
+_OFFSET = click.IntRange(min=0, max=MAX_LONG)
 
 
 class RetentionSink(Protocol):

@@ -24,6 +24,7 @@ from kdump.cli.options.help import Command
 from kdump.cli.options.repair import format_option
 from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
+from kdump.format.java_values import MAX_INT
 from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.render.text.salvage import SalvageJson, SalvageText
 
-_LARGEST = 2**31 - 1
 _NO_HALF = ": nothing half-written has its final name; run the same command again to go on"
 _NEW_DOUBTFUL = ", with a new file for --doubtful"
 
@@ -89,7 +89,7 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     help="Read logs too that a broker removes at its next start though no other file has them; or read them alone.",
 )  # fmt: skip
 @click.option(
-    "--segment-bytes", type=click.IntRange(1024, _LARGEST), default=SEGMENT_BYTES, show_default=True, metavar="N",
+    "--segment-bytes", type=click.IntRange(1024, MAX_INT), default=SEGMENT_BYTES, show_default=True, metavar="N",
     help="The largest log of the result, bytes.",
 )  # fmt: skip
 @click.option(

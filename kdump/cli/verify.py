@@ -27,6 +27,7 @@ from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.exit_status import Exit, RunStatus
+from kdump.format.java_values import MAX_INT
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.item import Checked, PartitionChecked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
@@ -93,7 +94,7 @@ _TABLES = ("findings", "segments", "losses")
 )
 @click.option(
     "--index-interval-bytes",
-    type=click.IntRange(0, 2**31 - 1),
+    type=click.IntRange(0, MAX_INT),
     metavar="N",
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )

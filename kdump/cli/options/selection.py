@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli.options.times import time_of
+from kdump.format.java_values import MAX_INT, MAX_LONG
 from kdump.render.escape import escape
 from kdump.words.command import ShellCommand
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _LONG = click.IntRange(min=0)
 _COUNT = click.IntRange(min=1)
-_MAX_LONG = 2**63 - 1
 
 
 _OPTIONS = (
@@ -37,11 +37,11 @@ _OPTIONS = (
     ),
     click.option("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only records with this header."),
     click.option(
-        "--producer-id", "producers", type=click.IntRange(-1, 2**63 - 1), multiple=True, metavar="N",
+        "--producer-id", "producers", type=click.IntRange(-1, MAX_LONG), multiple=True, metavar="N",
         help="Only batches of this producer.",
     ),
     click.option(
-        "--leader-epoch", "epochs", type=click.IntRange(-1, 2**31 - 1), multiple=True, metavar="N",
+        "--leader-epoch", "epochs", type=click.IntRange(-1, MAX_INT), multiple=True, metavar="N",
         help="Only batches of this leader epoch.",
     ),
     click.option("--control", is_flag=True, help="Only control batches."),
@@ -117,7 +117,7 @@ def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
         if name in fields:
-            fields[name] = min(fields[name], _MAX_LONG)  # nothing is above it
+            fields[name] = min(fields[name], MAX_LONG)  # nothing is above it
     for name, option in (("from_time", "--from-time"), ("to_time", "--to-time")):
         if given[name] is not None:
             fields[name] = time_of(option, given[name], quiet=bool(given.get("quiet")))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import OVERLAP, Code, Finding, Report
 from kdump.format.batch import layout
+from kdump.format.java_values import MIN_LONG
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ _MOST = 6  # batches that wait
 _SURE = 3  # so many that adjoin each other are right
 _WRONG, _HOLE, _BACK = 100, 10, 250  # what a wrong batch, a hole, and going back below what was believed cost
 _NEVER = 1 << 40
-_BITS = (*(1 << bit for bit in range(63)), -(1 << 63))
+_BITS = (*(1 << bit for bit in range(63)), MIN_LONG)
 
 
 class OffsetFold:
