@@ -284,7 +284,7 @@ class _SegmentCheck:
                 lambda position: last_offset(log, position, *limits),
             )
             walk.checks.offsets.when_free = self._losses.settle
-        epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
+        epochs = CheckpointFold(self._path, job.epochs, job.start_offset, job.around)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         records = RecordChecks(self._path)
         for window in walk.windows():
@@ -351,7 +351,8 @@ class _SegmentCheck:
 
     def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
         if self._first_offset is None and window.all_trusted and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            self._first_offset = window.cell(0, layout.BASE_OFFSET)
+            first, last, base = window.cell(0, layout.BASE_OFFSET), window.cell(0, layout.LAST_OFFSET), self._job.base_offset
+            self._first_offset = base if first < base <= last else first  # it overlaps the segment before
         self._batches += window.count
         trusted = window.count - 1 if window.all_trusted else _last_trusted(window)
         if trusted >= 0:

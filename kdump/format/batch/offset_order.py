@@ -617,17 +617,16 @@ class OffsetFold:
             return False
         if self._begins(held.epoch, held.first):
             return True
-        if self._open or one.is_lost:
-            return False
         is_below, last = held.first <= floor, max(held.last, floor)
+        is_lost = self._open or one.is_lost
         if after is None:  # the arithmetic of one neighbour alone says nothing
-            return is_below and (self._next_base is None or self._next_base > last)
+            return is_below and not is_lost and (self._next_base is None or self._next_base > last)
         if after.first is None:
             return False
         has_room = after.first - floor - 1 > _span(held)
         if not has_room or (is_below and after.first == last + 1):
             return True
-        return is_below and held.last > floor and ((floor + 1) ^ held.first).bit_count() != 1
+        return is_below and not is_lost and held.last > floor and ((floor + 1) ^ held.first).bit_count() != 1
 
     def _keep(self, held: HeaderFacts) -> None:
         """Take a batch as right that was taken for wrong."""
