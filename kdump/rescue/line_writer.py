@@ -498,7 +498,8 @@ def _records_of(one: ReadLog, max_batch_bytes: int) -> int:
     """How many records the batches of a log have whose CRCs are right."""
     facts, total = one.facts, 0
     for at in range(0, len(facts.stretches), STRETCH):
-        for window in batches_of(one.source, *facts.stretches[at : at + 2], max_batch_bytes):
+        start, end = facts.stretches[at : at + 2]
+        for window in batches_of(one.source, start, end, max_batch_bytes):
             told = zip(window.column(layout.COUNT), window.column(layout.POSITION), strict=True)
             total += sum(facts.wrappers.count(count, position) for count, position in told)
     return total + sum(place.records or 0 for place in facts.places if place.is_vouched)
