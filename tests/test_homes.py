@@ -34,3 +34,7 @@ def test_the_names_of_codecs_are_written_once() -> None:
     assert homes(r"\b(SNAPPY|LZ4) = ") == {"format/codec/base.py"}
     packages = {"cli/bug.py", "words/install.py"}  # of Python, which have names like those
     assert homes('"(snappy|lz4)"') <= packages
+
+
+def test_the_colours_of_severities_are_written_once() -> None:
+    assert homes(r"Severity\.\w+: \"[a-z ]*(red|yellow|cyan)\"") == {"render/terminal/columns.py"}

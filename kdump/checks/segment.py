@@ -351,12 +351,9 @@ class _SegmentCheck:
 
     def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
         if self._first_offset is None and window.all_trusted and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            first, last, base = (
-                window.cell(0, layout.BASE_OFFSET),
-                window.cell(0, layout.LAST_OFFSET),
-                self._job.base_offset,
-            )
-            self._first_offset = base if first < base <= last else first  # it overlaps the segment before
+            first, base = window.cell(0, layout.BASE_OFFSET), self._job.base_offset
+            is_overlap = first < base <= window.cell(0, layout.LAST_OFFSET)  # over the end of the segment before
+            self._first_offset = base if is_overlap else first
         self._batches += window.count
         trusted = window.count - 1 if window.all_trusted else _last_trusted(window)
         if trusted >= 0:
