@@ -17,12 +17,7 @@ from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_f
 from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
-<<<<<<< HEAD
-from kdump.render.text.findings import finding_line
 from kdump.rows.coordinators import (
-=======
-from kdump.state_rows import (
->>>>>>> startup
     ChangeRow,
     ClusterRow,
     CommitRow,
