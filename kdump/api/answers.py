@@ -11,7 +11,7 @@ from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import ignore
 from kdump.format.read_limits import ReadLimits
-from kdump.item import LookupAnswer as Answer
+from kdump.rows.lookup import LookupAnswer as Answer
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value

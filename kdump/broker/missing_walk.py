@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.broker.losses import HolesAmong
     from kdump.broker.missing_offsets import HoleVerdict
     from kdump.format.read_limits import ReadLimits
-    from kdump.item import Loss
+    from kdump.rows.verdict import Loss
     from kdump.storage.partition_dir import PartitionDir
 
 _WHY = {
@@ -219,7 +219,7 @@ def _kind_of(loss: Loss, judged: tuple[OffsetHole, HoleVerdict] | None) -> _Kind
     if judged is None or not is_told_as_hole(loss.because):
         return None
     hole, verdict = judged
-    if not verdict.is_lost and verdict.because not in (Code.L19, Code.X04):
+    if verdict.shows_no_loss:
         return None
     proof = None if verdict.is_lost and hole.proof is Proof.AMONG_SEVERAL else hole.proof  # a salvage has told of it
     return _Kind(loss.because[0], proof, verdict.because is Code.L19)

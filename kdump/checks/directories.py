@@ -62,13 +62,16 @@ class DirectoryCheck:
                     shown.append(one)
                 else:
                     yield one
+        odd: list[str] = []
         for one in check_names(self._directory.contents):
             if isinstance(one, Finding) and one.code is Code.F11:
-                from kdump.checks.odd_directory import odd_directory
-
-                yield odd_directory(one.file, self.log_dir, options.max_batch_bytes)
+                odd.append(one.file)
             else:
                 yield one
+        if odd:
+            from kdump.checks.odd_directory import odd_directories
+
+            yield from odd_directories(odd, self.log_dir, options.max_batch_bytes)
         yield Checked(tuple(shown), 0, 0)
 
     def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:

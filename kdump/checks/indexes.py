@@ -499,7 +499,9 @@ class OffsetIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _OFFSET_SLOT, 0, (True, True)
-    _odd_size, _zero_tail, _disorder = Code.X01, Code.X02, Code.X03
+    _odd_size = Code.X01
+    _zero_tail = Code.X02
+    _disorder = Code.X03
 
     def __init__(self, index: OffsetIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         super().__init__(index, source, (index.base_offset - 1, -1), report, **how)
@@ -600,7 +602,9 @@ class TimeIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _TIME_SLOT, 1, (True, False)
-    _odd_size, _zero_tail, _disorder = Code.T01, Code.T02, Code.T03
+    _odd_size = Code.T01
+    _zero_tail = Code.T02
+    _disorder = Code.T03
 
     def __init__(self, index: TimeIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         floor = _NO_TIMESTAMP, index.base_offset - 1

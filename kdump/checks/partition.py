@@ -24,7 +24,8 @@ from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
 from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
+from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.lost_logs import known_ends, known_without_logs, lost_of, without_log
 from kdump.storage.misplaced import misplaced_in
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kdump.checks.segment import Result
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.item import Item
+    from kdump.storage.file_source import OpenFailure
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
 
@@ -304,10 +306,14 @@ class PartitionCheck:
                 yield one
         if self._only is None and self._is_read and self._bases and not self._is_raft_log:
             yield from replay.without_snapshots(self._end)
-        awaiting = {one.file: one for one in awaiting_deletion(self.directory, options.max_batch_bytes)}
-        yield from check_names(self.directory.contents, awaiting)
-        if self.path in awaiting:
-            yield awaiting[self.path]
+        unread: list[OpenFailure] = []
+        found = awaiting_deletion(self.directory, options.max_batch_bytes, unread.append)
+        awaiting = {one.file: one for one in found}
+        yield from unread
+        contents = self.directory.contents
+        yield from check_names(contents, awaiting)
+        for path in awaiting.keys() - {*contents.leftovers, *contents.ignored}:
+            yield awaiting[path]
         yield from self._without_files()
         if self._is_raft_log and self._bases:
             from kdump.checks.raft_log import snapshot_ahead
@@ -316,7 +322,7 @@ class PartitionCheck:
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key
-        if key is not None and self._bases:
+        if key is not None and self._bases and self._has_entries:
             log_dir, name = self.directory.log_dir, self.directory.name
             found = check_offsets(log_dir, key, name, self._last_end)
             self.checkpoint_findings.extend(self._causes.late(one) for one in found)
@@ -324,6 +330,12 @@ class PartitionCheck:
             may_be_cut = not self._causes.explains_end
             yield from why_gone(self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut)
         yield Checked(tuple(shown), 0, 0)
+
+    @property
+    def _has_entries(self) -> bool:
+        """Whether what checkpoints say of the partition is said of this directory, and not of one in use beside it."""
+        is_in_use = self.name is None or not self.name.state
+        return is_in_use or not (self.directory.is_leftover or self.directory.key in self.directory.log_dir.in_use)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         directory = self.directory

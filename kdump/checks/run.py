@@ -9,7 +9,7 @@ from kdump.checks.directories import DirectoryCheck, not_together
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.segment import check_segment
 from kdump.finding import Finding, Severity
-from kdump.item import Loss, Step
+from kdump.rows.verdict import Loss, Step
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.log_dir import introduce
 from kdump.workers import in_order

@@ -32,8 +32,8 @@ from kdump.render.escape import escape
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.rescue.sources import is_partition_name
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rescue.sources import ALONE, TOO, is_partition_name
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.directory import expanded
 from kdump.storage.segment import SEGMENT_BYTES
 from kdump.words.command import option_with
@@ -92,6 +92,10 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 )
 @option("--below-log-start", group="Input", is_flag=True, help="Keep batches below the log start offset too.")
 @option(
+    "--deleted", group="Input", type=click.Choice((TOO, ALONE)),
+    help="Read logs too that a broker removes at its next start though no other file has them; or read them alone.",
+)  # fmt: skip
+@option(
     "--segment-bytes", group="What is done", type=click.IntRange(1024, MAX_INT), default=SEGMENT_BYTES,
     show_default=True, metavar="N",
     help="The largest log of the result, bytes.",
@@ -132,6 +136,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         limits_of(given),
         bar is not None,
         _doubtful(given),
+        given["deleted"],
         given["jobs"],
         topic_policies(given, given["sources"]),
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.producer.transaction_fates import COMMITTED, IN_DOUBT
 from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import Outcomes, say_doubts
-from kdump.finding import Code, Finding, ignore
+from kdump.finding import Code, Finding, Trait, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import unplaced
 from kdump.format.batch.walk import settled_windows
@@ -291,7 +291,7 @@ class RecordFates:
         if true and self._not_read:
             self._not_read[-1] = self._not_read[-1].before(path, true[0][1])
         for one in findings:
-            if not (one.gap or one.is_unplaced or one.code in (Code.B01, Code.B02)):
+            if not (one.gap or one.is_unplaced or Trait.BAD_CRC in one.code.traits):
                 continue
             if one.offset is None or one.is_unplaced:
                 place = _NotRead(one.file, what=f"byte {one.position} on of {one.file}")

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.finding import OF_HOLES, Code, Severity
+from kdump.finding import Code, Severity, Trait
 from kdump.format.batch.offset_order import header_facts
 from kdump.item import RecordsUnread
 from kdump.storage.segment import UnreadableError
@@ -77,7 +77,7 @@ class HoleWatch:
     def see(self, findings: Iterable[Finding]) -> None:
         """Take what was found into account; findings may come again."""
         for one in findings:
-            if one.code in OF_HOLES and one.severity is Severity.NOTE:
+            if Trait.HOLE in one.code.traits and one.severity is Severity.NOTE:
                 self._add(_Hole(one.file, one.offset or 0, one.last_offset or 0))
 
     def found(self) -> None:

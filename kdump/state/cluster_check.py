@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
+from kdump.rows.coordinators import Remark
 from kdump.state.metadata_image import LOST, MIGRATING, UNASSIGNED
-from kdump.state_rows import Remark
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory

@@ -13,9 +13,9 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.rows.coordinators import CommitRow, GroupRow
 from kdump.state import _fold
 from kdump.state.messages import Message, Unreadable, fields_of, kind_of, pack, read_key, read_value
-from kdump.state_rows import CommitRow, GroupRow
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.format.batch import layout
+from kdump.rows.coordinators import DEFAULT, config_type, entity_name, mechanism_name
 from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import TooLarge, fields_of, known
-from kdump.state_rows import DEFAULT, config_type, entity_name, mechanism_name
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
+from kdump.rows.coordinators import Horizon
 from kdump.state.doubt import Doubt
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_log import START, Cut, PartitionLog, SnapshotLog
-from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_TOPIC
 from kdump.value import TupleValue

@@ -18,7 +18,7 @@ from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real, why_not
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from kdump.storage.object_store import RemoteEntry
 
@@ -256,6 +256,30 @@ class DirectoryListing:
         parsed = ((name, parse_partition(name)) for name in self._by_kind[1])
         keys = sorted((found.topic, found.partition, name) for name, found in parsed if found is not None)
         return [self.join(name) for _, _, name in keys]
+
+
+class RenamedListing(DirectoryListing):
+    """A listing as it will be once some files have other names: paths are those of today.
+
+    Args:
+        listing: of today.
+        names: the names that some files will have, and those that they have today.
+        gone: names of files that will not be there.
+    """
+
+    def __init__(self, listing: DirectoryListing, names: Mapping[str, str], gone: Container[str]) -> None:
+        self.path = listing.path
+        self.error = listing.error
+        self._parsed = {}
+        self._today = dict(names)
+        entries = listing._entries
+        moved = {*names, *names.values()}
+        stay = {name: entry for name, entry in entries.items() if name not in moved and name not in gone}
+        self._entries = stay | {name: entries[today] for name, today in names.items()}
+
+    def join(self, name: str) -> str:
+        """Return the path of an entry, as it is today."""
+        return super().join(self._today.get(name, name))
 
 
 def cannot_list(path: str, error: OSError) -> OpenFailure:

@@ -37,7 +37,7 @@ _INDEXES: dict[FileKind, type[OffsetIndex | TimeIndex]] = {FileKind.INDEX: Offse
 _PIECE = 1 << 20  # bytes of a file of rows that are read at once: no row is longer
 _LOST = ("lost", "doubtful")
 _ON_ITS_WAY = ("deleted", "swap")
-_SHOWN_BY = {Code.S02: "a producer snapshot is of offset", Code.K01: "a checkpoint of the log.dir has offset"}
+_SNAPSHOT, _CHECKPOINT = "a producer snapshot is of offset", "a checkpoint of the log.dir has offset"
 _REMOVED = "there is no log for it: a broker removes it"
 _RESTORE = "restore from another replica; do not start the broker before that: it"
 _REMEDY = f"{_RESTORE} removes this file, the only witness"
@@ -312,7 +312,8 @@ class LostOffsets:
             if index_end is not None and (following is None or index_end < following):
                 known.append((index_end + 1, f"its index extends to {index_end}", Code.X07))
         if following is None and not is_written:
-            known += [(offset, f"{_SHOWN_BY[code]} {offset}", code) for offset, code in known_ends(directory, {})]
+            for offset, code in known_ends(directory, {}):
+                known.append((offset, f"{_SNAPSHOT if code is Code.S02 else _CHECKPOINT} {offset}", code))
         reached, why, _ = max(known, default=(end, "", Code.X07), key=lambda one: one[:2])
         is_sure = any(offset > end and code is not Code.K01 for offset, _, code in known)
         is_cut = reached > end

@@ -32,8 +32,8 @@ from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
-from kdump.item import TornBatch
 from kdump.ranges import RangeSet
+from kdump.rows.verdict import TornBatch
 from kdump.storage.names import log_bases
 from kdump.value import TupleValue
 
