@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import NO_POLICIES
 from kdump.broker.lacking import intact_batches, lacking
@@ -24,11 +24,12 @@ from kdump.broker.missing_offsets import MissingOffsets, OffsetHole
 from kdump.broker.missing_walk import surroundings
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty
+from kdump.rows.verdict import Certainty
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
+from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def has_logs(listing: DirectoryListing) -> bool:
     )
 
 
-class _Records(NamedTuple):
+class _Records(TupleValue):
     """Intact records: first and last offset, and their number; None where batches do not tell it.
 
     `meets`: live logs of the partition have other batches at their offsets.

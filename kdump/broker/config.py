@@ -16,10 +16,10 @@ by the metadata log, or by the user (`CleanupPolicy`); else it is not known.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.format.checkpoint.properties import read_properties
 from kdump.format.java_values import JavaComplaint, parse_number
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
@@ -207,24 +207,6 @@ class ClusterSettings(Value):
     ids: Mapping[str, str] = MappingProxyType({})
     cluster_id: str | None = None
     log_dir: str = ""
-
-
-class CleanupPolicy(Value):
-    """What is known of a topic's cleanup.policy.
-
-    Args:
-        now: delete, compact, both or nothing; None where it is not known.
-        ever_compact: something here says that the topic is, or was, compacted.
-        never_compact: something here says that it never was: the metadata log since its creation, the user of this
-            topic, or brokers, who make it so.
-        of_topic: as `now`, where the metadata log knows the topic, the user has named its policy, or brokers make it:
-            a default of brokers in a file says nothing of one topic.
-    """
-
-    now: frozenset[str] | None
-    ever_compact: bool = False
-    never_compact: bool = False
-    of_topic: frozenset[str] | None = None
 
 
 class Config:
@@ -507,6 +489,8 @@ def check_name(name: str) -> None:
     """
     if name in _NAMES:
         return
+    from difflib import get_close_matches
+
     near = get_close_matches(name, sorted(_NAMES), 1)
     raise ValueError(f"no setting '{name}' has a part in this" + (f"; did you mean '{near[0]}'?" if near else ""))
 

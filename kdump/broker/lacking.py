@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
@@ -19,6 +19,7 @@ from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure, first_line
 from kdump.storage.names import parse_name
 from kdump.storage.paths import base_name
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +40,7 @@ _ROWS = (
 )
 
 
-class IntactBatch(NamedTuple):
+class IntactBatch(TupleValue):
     """A batch whose CRC is true.
 
     Args:

@@ -8,10 +8,10 @@ Source: UnifiedLog.deleteOldSegments, LogSegment.largestTimestamp, LogSegment.sh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.config import MAX_INT, MAX_LONG
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ TIME = {"index": "time, largest record timestamp", "mtime": "time, last modified
 _INDEX_SLOT, _TIME_SLOT = 8, 12
 
 
-class SegmentFacts(NamedTuple):
+class SegmentFacts(TupleValue):
     """A segment as a broker sees it.
 
     Args:

@@ -13,13 +13,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.finding import Capped, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _HELD = 64  # entries that are judged once more, with those that follow: the las
 Strict = tuple[bool, bool]  # of each column: must it rise from entry to entry, or may it stay
 
 
-class Entry(NamedTuple):
+class Entry(TupleValue):
     """One entry: its number in the index, and both columns."""
 
     number: int
@@ -501,7 +501,9 @@ class OffsetIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _OFFSET_SLOT, 0, (True, True)
-    _odd_size, _zero_tail, _disorder = Code.X01, Code.X02, Code.X03
+    _odd_size = Code.X01
+    _zero_tail = Code.X02
+    _disorder = Code.X03
 
     def __init__(self, index: OffsetIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         super().__init__(index, source, (index.base_offset - 1, -1), report, **how)
@@ -602,7 +604,9 @@ class TimeIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _TIME_SLOT, 1, (True, False)
-    _odd_size, _zero_tail, _disorder = Code.T01, Code.T02, Code.T03
+    _odd_size = Code.T01
+    _zero_tail = Code.T02
+    _disorder = Code.T03
 
     def __init__(self, index: TimeIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         floor = _NO_TIMESTAMP, index.base_offset - 1

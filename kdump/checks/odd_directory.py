@@ -7,9 +7,8 @@ broker does not start while such a directory is there, and whoever moves it out 
 from __future__ import annotations
 
 import os
-import re
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import has_logs, logs_awaiting_deletion
 from kdump.broker.load.swapped_dir import once_swapped
@@ -18,6 +17,7 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
+from kdump.value import TupleValue, pattern
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _MOST_SEEN = 2000  # directories that are looked at
 _MOST_NAMED = 4  # of them, and entries of checkpoints
-_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249}-(?:0|[1-9][0-9]{0,8}))(?![0-9])")  # orders-0.bak, orders-0 (copy)
+_NAME = pattern(r"([a-zA-Z0-9._-]{1,249}-(?:0|[1-9][0-9]{0,8}))(?![0-9])")  # orders-0.bak, orders-0 (copy)
 _CHECKPOINTS = (FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.LOG_START)
 
 
-class _Held(NamedTuple):
+class _Held(TupleValue):
     """A directory with logs.
 
     Args:
@@ -95,7 +95,7 @@ def _rescue(one: _Held, guess: str | None) -> ShellCommand:
 def _may_be(name: str, one: _Held, log_dir: LogDir) -> bool:
     """Whether a directory may be the partition that checkpoints name: its topic id is not that of another topic."""
     topic = name.rpartition("-")[0]
-    ids = {}
+    ids: dict[str, str | None] = {}
     for key, paths in log_dir.in_use.items():
         partition = PartitionDir(paths[0], log_dir)
         ids.setdefault(key[0], partition.topic_id)

@@ -17,14 +17,14 @@ from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
-from kdump.checks.raft_log import check_snapshot, for_node, snapshot_ahead
 from kdump.checks.replay import Replay
 from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
+from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.lost_logs import known_ends, known_without_logs, lost_of, without_log
 from kdump.storage.misplaced import misplaced_in
@@ -170,6 +170,8 @@ class PartitionCheck:
         if not self._is_raft_log:
             yield from items
             return
+        from kdump.checks.raft_log import for_node
+
         for item in items:
             if isinstance(item, Finding):
                 yield for_node(item, self.directory, self._last_end, is_sound=not self._is_damaged and self._is_read)
@@ -314,6 +316,8 @@ class PartitionCheck:
             yield awaiting[path]
         yield from self._without_files()
         if self._is_raft_log and self._bases:
+            from kdump.checks.raft_log import snapshot_ahead
+
             yield from snapshot_ahead(self.directory, self._last_end)
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
@@ -347,6 +351,8 @@ class PartitionCheck:
                     yield self._without_log(path, file.name.base_offset or 0)
                 yield CheckedFile(path, kind, _size(directory, path))
             elif kind is FileKind.CHECKPOINT:
+                from kdump.checks.raft_log import check_snapshot
+
                 yield from check_snapshot(path, options)
             else:
                 yield from check_text(directory.file(name, kind))

@@ -17,9 +17,8 @@ from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
-from kdump.finding import OF_HOLES, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -43,17 +42,10 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.storage.open_files import CachedFile
 
-_MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
 _NEVER = 2**63 - 1
-_HELD = 10_000  # of the first are held back until it is known whether the log was compacted
+_HELD = 10_000  # findings that compaction may explain, until it is known whether the log was compacted
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
-_LOOKS_DAMAGED = (
-    *(Code.F10, Code.L01, Code.L02, Code.L04, Code.L05, Code.L06, Code.L07, Code.L08, Code.L09),
-    *(Code.B01, Code.B02, Code.B04),
-)
-_SHIFTS = (Code.O03, Code.L05, Code.L06, Code.L07, Code.L08, Code.B04)
 _MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
-_BEYOND = (Code.O07, Code.X07, Code.T04)
 
 Result = Finding | OpenFailure | Progress | LostInLog | SegmentSummary
 
@@ -480,7 +472,7 @@ class _SegmentCheck:
             finding = finding.replace(offset=min(first, finding.last_offset), by_neighbours=True)
         if finding.gap and finding.offset is not None and finding.last_offset is None:
             finding = self._bounded(finding)
-        if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
+        if Trait.BEYOND_END in code.traits and self._end_is_unknown and (finding.offset or 0) >= self._end:
             return
         self._end_is_unknown |= code is Code.L12
         if finding.gap:
@@ -489,7 +481,7 @@ class _SegmentCheck:
             self._producers.gap()
         if finding.is_misplaced and finding.position is not None:
             self._blame(finding.position)
-        if code in OF_HOLES:
+        if Trait.HOLE in code.traits:
             self._has_holes = True
             if self._options.contiguous and finding.severity is Severity.NOTE:
                 finding = finding.replace(severity_override=Severity.WARNING)
@@ -498,7 +490,7 @@ class _SegmentCheck:
             self._damaged |= finding.severity is Severity.ERROR and not finding.is_overlap
             if self._losses is not None:
                 self._losses.see(finding)
-        if code in _MAYBE_COMPACTION and len(self._maybe_compaction) < _HELD:
+        if Trait.OR_COMPACTION in code.traits and len(self._maybe_compaction) < _HELD:
             self._maybe_compaction.append(finding)
         else:
             self._found.append(finding)
@@ -514,7 +506,7 @@ class _SegmentCheck:
         self._look_for_cause(finding)
         if finding.code is Code.F06 and finding.file == self._path:
             self._told.append((finding.position or 0, (finding.position or 0) + (finding.length or 0)))
-        if finding.file == self._path and (finding.gap or finding.code in _SHIFTS):
+        if finding.file == self._path and (finding.gap or Trait.BREAKS_CHAIN in finding.code.traits):
             self._is_whole = False
         if finding.gap:
             self._gap_end = (finding.position or 0) + (finding.length or 0)
@@ -522,11 +514,14 @@ class _SegmentCheck:
 
     def _look_for_cause(self, finding: Finding) -> None:
         """Find out at the first batches that are damaged whether the log was copied as text."""
-        if finding.code not in _LOOKS_DAMAGED or finding.file != self._path or self._cause is not None:
+        is_like_text = Trait.COPIED_AS_TEXT in finding.code.traits
+        if not is_like_text or finding.file != self._path or self._cause is not None:
             return
         self._doubts += 1
         if self._log is None or self._doubts > _MOST_DOUBTS or finding.position is None:
             return
+        from kdump.format.batch.text_mode import as_text
+
         with suppress(OSError):  # the walk will say so
             why = as_text(self._log, finding.position, self._options.max_batch_bytes)
             if why is not None:

@@ -62,7 +62,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     they are; `kdump salvage DIR --to ...` makes a partition of them. An IMAGE is only read. Exit status: 0 done, found
     or not, 5 something could not be read, 10 no such image, 12 DIR refused, 13 writing failed, 2 wrong use.
     """
-    from kdump.render.json.carve import run_json
+    from kdump.render.json.lines import row_json
     from kdump.rescue.carve import CarveOptions, carve
     from kdump.storage.refusal import RefusedError
 
@@ -76,7 +76,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     sink = _sink(given["layout"], tally, to)
     left = f"nothing is left in {to} but whole runs"
     try:
-        with closing(carve(list(given["images"]), options, lambda one: f"{run_json(one)}\n")) as items:
+        with closing(carve(list(given["images"]), options, lambda one: f"{row_json(one)}\n")) as items:
             for item in items:
                 if isinstance(item, Progress):
                     if bar is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +25,13 @@ from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.tally import Tally
 from kdump.usage.options import BY, UsageOptions
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from kdump.render.json.usage import UsageJson
     from kdump.render.text.usage import UsageText
 
-_SIZE = re.compile(r"([0-9]+)([KMGT]?)")
+_SIZE = pattern(r"([0-9]+)([KMGT]?)")
 _TOP_KEYS = 20
 
 

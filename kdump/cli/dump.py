@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from kdump.dump.selection import Selection
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
+    from kdump.output import Output
     from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines
-    from kdump.workers import Output
 
     class Sink(Protocol):
         """Writes items."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from contextlib import contextmanager
+from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump import __file__ as kdump_file
 from kdump import __version__
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import with_hint
@@ -119,10 +122,16 @@ _KERNELS = (
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    kernels = [importlib.import_module(f"kdump.{name}") for name in _KERNELS]
-    compiled = all(kernel.is_compiled() for kernel in kernels)
-    answer(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
+    answer(f"kdump {__version__} ({'compiled' if all(map(_is_compiled, _KERNELS)) else 'interpreted'})")
     ctx.exit()
+
+
+def _is_compiled(kernel: str) -> bool:
+    """Tell whether an import would load a kernel compiled; it is not loaded for that, nor are its packages."""
+    folder = os.path.join(os.path.dirname(kdump_file), *kernel.split(".")[:-1])
+    asked = (finder.find_spec(f"kdump.{kernel}", [folder]) for finder in sys.meta_path)
+    found = next(filter(None, asked), None)
+    return found is not None and isinstance(found.loader, ExtensionFileLoader)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.segments import SEGMENT_BYTES
 from kdump.rescue.sources import ALONE, TOO, is_partition_name
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.directory import expanded
 from kdump.words.command import option_with
 

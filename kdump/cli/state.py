@@ -25,8 +25,8 @@ from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
 from kdump.render.times import iso
+from kdump.rows.coordinators import OpenRow
 from kdump.state.empty_answer import EmptyAnswer, Question
-from kdump.state_rows import OpenRow
 from kdump.storage.names import METADATA_TOPIC
 from kdump.words.command import ShellCommand, with_paths
 

@@ -28,11 +28,12 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.item import Checked, PartitionChecked, Progress, Scrubbed, Step
+from kdump.item import Checked, PartitionChecked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
+from kdump.rows.verdict import Step
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 
 from kdump.render.times import moment as shown_moment
-from kdump.value import Value
+from kdump.value import Value, pattern
 
 _MAX_LONG = 2**63 - 1
 _LONGEST = len(str(_MAX_LONG))
@@ -21,11 +21,11 @@ _DAY = 86_400_000  # ms
 _BELOW_MICROSECOND = r"[.,][0-9]{6}[0-9]*[1-9]"  # digits that Python does not keep
 _SHOWN = 60  # characters shown of an invalid question
 _DAYS = {"today": 0, "yesterday": 1}  # before this one
-_DAY_AND_TIME = re.compile(rf"({'|'.join(_DAYS)})[ T]+(.+)")
-_OF_DAY = re.compile(r"[0-9]{1,2}:[0-9]{2}(:.*|[Zz+-].*)?", re.ASCII)
-_SHORT_HOUR = re.compile(r"([0-9-]+[ T])([0-9]:.*)", re.ASCII)
-_SHORT_ZONE = re.compile(r"[+-][0-9]{2}", re.ASCII)
-_AGO = re.compile(r"-?([0-9]+) ?(ms|s|m|h|d|seconds?|minutes?|hours?|days?)( ago)?")
+_DAY_AND_TIME = pattern(rf"({'|'.join(_DAYS)})[ T]+(.+)")
+_OF_DAY = pattern(r"[0-9]{1,2}:[0-9]{2}(:.*|[Zz+-].*)?", re.ASCII)
+_SHORT_HOUR = pattern(r"([0-9-]+[ T])([0-9]:.*)", re.ASCII)
+_SHORT_ZONE = pattern(r"[+-][0-9]{2}", re.ASCII)
+_AGO = pattern(r"-?([0-9]+) ?(ms|s|m|h|d|seconds?|minutes?|hours?|days?)( ago)?")
 _SMALL = 10_000  # ms: nobody means a date by it
 _DATES = range(19700101, 21000101)  # without dashes
 _SECONDS = range(10**9, 10**10)  # 2001 to 2286, where somebody gives seconds

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from kdump.value import Value
+from kdump.value import Value, pattern
 
 IO = "java.io.IOException"
 NOT_UTF8 = "java.nio.charset.MalformedInputException"
@@ -14,10 +12,11 @@ NOT_JSON = "com.fasterxml.jackson.core.JsonParseException"
 NUMBER = "java.lang.NumberFormatException"
 ARGUMENT = "java.lang.IllegalArgumentException"
 RUNTIME = "java.lang.RuntimeException"
+INVALID = "org.apache.kafka.common.InvalidRecordException"
 
 MAX_QUOTE = 200  # characters of a bad text that a message quotes
 
-_UUID_DIGITS = re.compile(r"[A-Za-z0-9_-]*+")
+_UUID_DIGITS = pattern(r"[A-Za-z0-9_-]*+")
 
 
 class JavaComplaint(Value):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +23,7 @@ NEVER = 2**63 - 1
 _SEVERAL = 2  # batches that agree on an epoch that a checkpoint lacks: that is older than they are
 
 
-class KnownEpochs(NamedTuple):
+class KnownEpochs(TupleValue):
     """What one copy knows of leader epochs.
 
     Args:

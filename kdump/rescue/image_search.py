@@ -17,13 +17,14 @@ from bisect import insort
 from collections import deque
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32, crc32c
 from kdump.format.codec.signatures import SIGNATURES, VARINT_BYTES, VARLONG_BYTES, varint
 from kdump.rescue import _carving
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +43,7 @@ _POLY = 0x82F63B78  # CRC-32C, bits reversed
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
-class CarvedBatch(NamedTuple):
+class CarvedBatch(TupleValue):
     """A batch that lies whole in an image, with the right CRC.
 
     Args:
@@ -78,7 +79,7 @@ class CarvedBatch(NamedTuple):
         return self.position + self.size
 
 
-class RangeEnd(NamedTuple):
+class RangeEnd(TupleValue):
     """What a search leaves at the end of a range.
 
     Args:

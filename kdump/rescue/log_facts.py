@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
 from kdump.broker.losses import last_offset
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
@@ -24,7 +24,7 @@ from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 
 _RENAMED = 2  # batches below the base offset of the name, or too far above it
 _ROUNDS = 8  # a field that is put right can show the next one
-_STICKS = frozenset((
-    Code.R01, Code.R02, Code.R03, Code.R04, Code.R06, Code.C01, Code.C02, Code.C04, Code.C05, Code.C07,
-    Code.B05, Code.B07, Code.B08, Code.B09, Code.B11, Code.P03,
-))  # fmt: skip
-"""A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
 _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
@@ -51,7 +46,7 @@ STRETCH = 4  # position, end (bytes), first and last offset
 _POSITION, _END, _FIRST, _LAST = range(STRETCH)
 
 
-class Place(NamedTuple):
+class Place(TupleValue):
     """Bytes of a log that stay out.
 
     Args:
@@ -87,17 +82,22 @@ class Place(NamedTuple):
     @property
     def is_unplaced(self) -> bool:
         """Whether it is a batch with a true CRC whose base offset is wrong, while nobody knows the right one."""
-        return self.is_whole and any(code.name in self.codes for code in MISPLACED)
+        return self.is_whole and Trait.MISPLACED.is_among(self.codes)
 
     @property
     def lacks_offsets(self) -> bool:
         """Whether it is a batch with a true CRC and no offsets that can be, or none that can be in its log."""
-        if any(code.name in self.codes for code in (Code.O01, Code.O02)):
+        if Trait.OUTSIDE_SEGMENT.is_among(self.codes):
             return True
-        return None in (self.offset, self.last_offset) and any(code.name in self.codes for code in MISPLACED)
+        return None in (self.offset, self.last_offset) and Trait.MISPLACED.is_among(self.codes)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether there are zero bytes, and nothing else."""
+        return all(Trait.ZEROS in Code[code].traits for code in self.codes)
 
 
-class EpochRun(NamedTuple):
+class EpochRun(TupleValue):
     """Batches of one leader epoch, one behind the other: the first offset, the last, and how many batches."""
 
     epoch: int
@@ -225,7 +225,7 @@ class LogFacts(Value):
         return Overlay(source, self.patches) if self.patches else source
 
 
-class ReadLog(NamedTuple):
+class ReadLog(TupleValue):
     """A log that was read: which, of which copy, through what, and what it has."""
 
     log: SourceLog
@@ -279,7 +279,7 @@ def _is_renamed(facts: LogFacts) -> bool:
 
     They are several, and most of the log, or they lie before all others and lead up to them offset by offset.
     """
-    wrong = [place for place in facts.places if not {"O01", "O02"}.isdisjoint(place.codes)]
+    wrong = [place for place in facts.places if Trait.OUTSIDE_SEGMENT.is_among(place.codes)]
     if len(wrong) < _RENAMED:
         return False
     rows = facts.stretches
@@ -368,7 +368,7 @@ class _Walk:
         self._wrong: list[Place] = []
         self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
-        self._stretches = Stretches(self._wrappers)
+        self._stretches = Stretches(self._wrappers, base)
         self._walk = CheckedWalk(
             log,
             self._report,
@@ -392,9 +392,9 @@ class _Walk:
             self._gaps_between += 1
             if finding.offset is not None and finding.last_offset is not None:
                 self._holes.extend((finding.offset, finding.last_offset, finding.position or 0))
-        elif finding.code in NOT_ALL_READ:
+        elif Trait.NOT_ALL_READ in finding.code.traits:
             self._findings.append(finding)
-        elif finding.code not in (Code.B01,) and (finding.severity is Severity.ERROR or is_of_header(finding)):
+        elif finding.code is not Code.B01 and (finding.severity is Severity.ERROR or is_of_header(finding)):
             self.errors.append(finding)
             if finding.field in _FRAMES and finding.position is not None and is_of_header(finding):
                 self._hidden[finding.position] = finding.code.name
@@ -489,7 +489,7 @@ class _Walk:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
         out: dict[int, list[Finding]] = {}
         for one in self.errors:
-            if one.position is not None and (one.code in _STICKS or is_of_header(one)):
+            if one.position is not None and (Trait.UNREADABLE in one.code.traits or is_of_header(one)):
                 out.setdefault(one.position, []).append(one)
         stretches, places = self._stretches, self._wrong
         if not stretches.lacks_records:
@@ -538,7 +538,7 @@ class _Walk:
                 yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
 
     def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
-        kept, places = Stretches(self._wrappers), []
+        kept, places = Stretches(self._wrappers, self._base), []
         positions = sorted(out)
         rows = self._stretches.rows
         for at in range(0, len(rows), STRETCH):
@@ -567,7 +567,8 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
         base: base offset by the name, where the log before it ends.
 
     Returns:
-        None where the batch has it, or where the batch after it bears out another one.
+        None where the batch has it, where the batch after it bears out another one, and where it goes beyond the name:
+        a new leader's batch that begins in the log before is the first of a log as often. Source: LocalLog.roll.
     """
     header = log.read_at(0, layout.RECORDS_AT)
     if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
@@ -577,7 +578,7 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
     delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big", signed=True)
     is_place = any(one.position == 0 and one.length == size and not one.is_exact for one in facts.places)
     is_well = bool(facts.stretches) and facts.stretches[0] == 0
-    if first == base or not (is_place or is_well):
+    if first <= base <= first + delta or not (is_place or is_well):
         return None
     if is_well and facts.stretches[1] > size:
         after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
@@ -681,6 +682,7 @@ class Stretches:
 
     Args:
         wrappers: what was read of compressed wrappers.
+        base: base offset of the log, where the one before it ends; None where nothing tells it.
 
     Attributes:
         rows: STRETCH numbers for each stretch.
@@ -688,8 +690,9 @@ class Stretches:
         has_transactions, lacks_records, traced_to, batches: as in `LogFacts`.
     """
 
-    def __init__(self, wrappers: Wrappers) -> None:
+    def __init__(self, wrappers: Wrappers, base: int | None) -> None:
         self.rows = array("q")
+        self._base = base
         self.epochs: list[EpochRun] = []
         self.has_transactions = self.lacks_records = False
         self.batches = self.traced_to = 0
@@ -726,7 +729,8 @@ class Stretches:
             rows[-STRETCH + _END], rows[-STRETCH + _LAST] = end, last
         else:
             # of a batch that overlaps the one before it, the offsets count that only it has
-            before = rows[-STRETCH + _LAST] if is_next else first - 1
+            before = first - 1 if self._base is None else max(first, self._base) - 1
+            before = rows[-STRETCH + _LAST] if is_next else before
             rows.extend(
                 (position, end, before + 1 if first <= before < part.cell(0, layout.LAST_OFFSET) else first, last)
             )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.rescue.raft_files import raft_files
-from kdump.salvaged import SalvageStep
+from kdump.rows.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
+from kdump.value import TupleValue
 from kdump.words.command import ShellCommand, command_line, named, renaming
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from kdump.rescue.partition import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
-    from kdump.salvaged import Salvaged
+    from kdump.rows.salvaged import Salvaged
 
 _TOLD = 4  # names in a sentence
 
 
-class Beside(NamedTuple):
+class Beside(TupleValue):
     """What is beside the segments of a result.
 
     Args:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from kdump.rescue.log_facts import EpochRun
     from kdump.rescue.partings import Branch, BranchBatch, Parting
     from kdump.rescue.sources import Copy, SourceLog
-    from kdump.salvaged import Salvaged
+    from kdump.rows.salvaged import Salvaged
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
 

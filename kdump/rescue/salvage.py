@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Progress
+from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
 from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, notes_left, steps_after, steps_before
@@ -16,7 +16,8 @@ from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.standing import Standing, standing_by
 from kdump.rescue.target import Staging, Target
-from kdump.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
+from kdump.rows.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
+from kdump.rows.verdict import Certainty
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir

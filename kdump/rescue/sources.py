@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from bisect import bisect_right
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import awaiting_deletion, has_logs, logs_awaiting_deletion
 from kdump.broker.load.swapped_dir import once_swapped
@@ -30,6 +29,7 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name, is_dir, is_remote, parent, real
 from kdump.storage.refusal import RefusedError
 from kdump.storage.segment import Segment, UnreadableError
+from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
 _CONTENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _CHUNK = 1024 * 1024
 _LONGEST_NAME = 255  # bytes of a name of a directory
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC = pattern(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def is_partition_name(name: str) -> bool:
@@ -73,7 +73,7 @@ def partition_name(directory: str) -> str | None:
     return bare if is_partition_name(bare) else None
 
 
-class SourceLog(NamedTuple):
+class SourceLog(TupleValue):
     """A log of a copy.
 
     Args:
@@ -262,7 +262,7 @@ class Copy:
         return max(known)
 
 
-class Found(NamedTuple):
+class Found(TupleValue):
     """What the sources come to: copies, and what cannot be read or is passed over."""
 
     copies: list[Copy]
@@ -352,11 +352,11 @@ def _is_blank(path: str) -> bool:
 def _logs_of(directory: PartitionDir, source: str) -> list[SourceLog]:
     """The logs of a directory in the order of their offsets, whatever their names."""
     moved, listing = misplaced_in(directory), directory.listing
-    names = {moved[name].base if name in moved else name: name for name in listing.regular_bases}
-    bases = sorted(names)
+    logs = sorted((moved[name].base if name in moved else name, name) for name in listing.regular_bases)
+    afters = [base for base, _ in logs[1:]]
     return [
-        SourceLog(directory.path_of(names[base], FileKind.LOG), base, after, source, moved.get(names[base]))
-        for base, after in zip(bases, [*bases[1:], None], strict=False)
+        SourceLog(directory.path_of(name, FileKind.LOG), base, after, source, moved.get(name))
+        for (base, name), after in zip(logs, [*afters, None], strict=False)  # without a log there is none after it
     ]
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.finding import Finding, Severity
 from kdump.item import Progress
+from kdump.rows.coordinators import ChangeRow, CommitRow, GroupRow
 from kdump.state.copies import Copies, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
 from kdump.state.partition_log import START, Cut, PartitionLog, result_of, up_to
 from kdump.state.share_coordinator import ShareCoordinator
-from kdump.state_rows import ChangeRow, CommitRow, GroupRow
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import OFFSETS_TOPIC, SHARE_TOPIC
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
-    from kdump.state_rows import CopyChosen, Horizon
+    from kdump.rows.coordinators import CopyChosen, Horizon
     from kdump.storage.partition_dir import PartitionDir
 
     GroupItem = (

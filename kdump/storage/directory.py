@@ -10,12 +10,12 @@ import os
 from bisect import bisect_right
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
 from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real, why_not
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -55,7 +55,7 @@ class Skipped(Value):
         return f"{self.path}: {self.reason}" if self.is_out_of_reach else f"{self.path}: not read: {self.reason}"
 
 
-class FoundFile(NamedTuple):
+class FoundFile(TupleValue):
     """A regular file: its path, and what its name tells."""
 
     path: str
@@ -341,12 +341,13 @@ def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 def _matches(path: str) -> Iterator[str]:
     """The paths that a path stands for: itself, or if nothing has that name the matches of a pattern."""
+    if is_remote(path) or os.path.lexists(path):
+        yield path
+        return
     from glob import glob, has_magic
 
-    if is_remote(path) or os.path.lexists(path) or not has_magic(path):
-        yield path
-    else:
-        yield from sorted(glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
+    matches = sorted(glob(path)) if has_magic(path) else []  # noqa: PTH207 (a Path would change what the user wrote)
+    yield from matches or [path]
 
 
 def _rank(name: FileName) -> tuple[int, int, int]:

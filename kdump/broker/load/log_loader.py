@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
@@ -31,9 +31,10 @@ from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
-from kdump.item import TornBatch
 from kdump.ranges import RangeSet
+from kdump.rows.verdict import TornBatch
 from kdump.storage.names import log_bases
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -475,7 +476,7 @@ def count_records(log: Source, base: int, start: int) -> int:
     return sum(_records(window, reader) for window in walk.windows())
 
 
-class Readable(NamedTuple):
+class Readable(TupleValue):
     """What can be read of a log.
 
     Attributes:

@@ -6,14 +6,14 @@ start. Who reads the directory as it lies takes what is left of the originals fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.index_interval import DEFAULT
 from kdump.broker.load.disk import Disk
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.swap_recovery import finish
-from kdump.finding import OF_HOLES
+from kdump.finding import Trait
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
@@ -21,6 +21,7 @@ from kdump.storage.directory import RenamedListing
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import java_name
 from kdump.storage.partition_dir import PartitionDir
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +32,7 @@ _LOG, _SWAP = f".{FileKind.LOG.value}", ".swap"
 _TEMPORARY = (".deleted", ".cleaned", _SWAP)
 
 
-class SwappedDir(NamedTuple):
+class SwappedDir(TupleValue):
     """A directory once its swaps are finished.
 
     Args:
@@ -97,7 +98,9 @@ def _is_sound(directory: PartitionDir, path: str) -> bool:
     found: list[Finding] = []
     walk = CheckedWalk(source, found.append, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
     try:
-        return all(window.all_trusted for window in walk.windows()) and {one.code for one in found} <= {*OF_HOLES}
+        return all(window.all_trusted for window in walk.windows()) and all(
+            Trait.HOLE in one.code.traits for one in found
+        )
     except OSError:
         return False
     finally:

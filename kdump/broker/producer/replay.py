@@ -8,7 +8,7 @@ did. Only control batches have a record read.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
 from kdump.finding import Code, Finding
@@ -18,7 +18,7 @@ from kdump.format.index.transaction_index import AbortedTxn
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from array import array
@@ -37,7 +37,7 @@ MOST_PRODUCERS = 250_000  # that are followed at once, and aborted transactions 
 _STALE = 64  # ended transactions in the heap, besides as many as are open
 
 
-class Abort(NamedTuple):
+class Abort(TupleValue):
     """An ABORT marker.
 
     Args:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdump.value import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _REST = "More"
-_BEFORE_NOW = re.compile(r"-[0-9]+(ms|s|m|h|d)")
-_TIME = re.compile(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
+_BEFORE_NOW = pattern(r"-[0-9]+(ms|s|m|h|d)")
+_TIME = pattern(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
 _DIRECTORY = "name the directory of the partition instead: LOGDIR/TOPIC-N"
 _OF_PATHS = ("dump", "verify", "retention", "du", "export", "reindex", "truncate", "patch-header")

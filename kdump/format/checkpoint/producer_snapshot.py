@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, overload
 
 from kdump.format.checksum import crc32c
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ _FIELD_ENDS = (
 )
 
 
-class ProducerStateEntry(NamedTuple):
+class ProducerStateEntry(TupleValue):
     """The state of one producer, in wire order and as stored.
 
     `last_offset` below 0: it has no batch, the sequences mean nothing. `current_txn_first_offset` below 0:

@@ -18,7 +18,7 @@ from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
 from kdump.render.text.findings import finding_line
-from kdump.state_rows import (
+from kdump.rows.coordinators import (
     ChangeRow,
     ClusterRow,
     CommitRow,
@@ -251,5 +251,5 @@ class CoordinatorTable:
         write_sentence(self._console, Text(f"  {self._safe(row.why)}"))
         if row.hanging:
             self._console.print(Text(f"  {self._safe(row.abort_command)}"), soft_wrap=True)
-            self._console.print(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before_30)}"), soft_wrap=True)
+            self._console.print(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before30)}"), soft_wrap=True)
             write_sentence(self._console, Text(f"  {CAUTION}", style="yellow"))
