@@ -34,8 +34,7 @@ HELD = {
     "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",
     "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",
-    "tests/checks/test_awaiting_deletion.py": "broker.awaiting_deletion broker.lacking",
-    "tests/rescue/test_swapped.py": "broker.load.swapped_dir",
+    "tests/checks/test_awaiting_deletion.py": "broker.awaiting_deletion broker.lacking broker.load.swapped_dir",
     "tests/checks/test_odd_directory.py": "checks.odd_directory",
     "tests/cli/test_broker_at_work.py": "storage.held",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
@@ -63,7 +62,7 @@ HELD = {
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",
     "tests/export/test_export.py": (
-        "cli.export cli.options.engine export.verdict_files export.write format.codec.names rows.log rows.stats"
+        "cli.export cli.options.engine export.verdict_files export.write rows.log rows.stats"
     ),
     "tests/find/test_find.py": (
         "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.json.find render.text.find"

@@ -13,7 +13,7 @@ from kdump.api.select import selection_of, whole
 from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.finding import Finding
 from kdump.format.batch import layout
-from kdump.format.codec.names import codec_name
+from kdump.format.codec.base import codec_name
 from kdump.format.kernels import wire
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import Chunk

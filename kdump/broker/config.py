@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.format.checkpoint.properties import read_properties
-from kdump.format.java_values import JavaComplaint, parse_number
+from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG, JavaComplaint, parse_number
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
 from kdump.value import Value
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.storage.log_dir import LogDir
 
-MAX_LONG = 2**63 - 1
-MAX_INT = 2**31 - 1
 _MINUTE, _HOUR = 60_000, 3_600_000
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
 _MAX_FILE = 1 << 20
@@ -89,7 +87,7 @@ def _timestamp_type(text: str) -> str:
     return text
 
 
-_LONG, _INT = _integer(-(2**63), MAX_LONG), _integer(-(2**31), MAX_INT)
+_LONG, _INT = _integer(MIN_LONG, MAX_LONG), _integer(-(2**31), MAX_INT)
 _FROM_0, _FROM_1 = _integer(0, MAX_LONG), _integer(1, MAX_LONG)
 _INT_0, _INT_1 = _integer(0, MAX_INT), _integer(1, MAX_INT)
 _TOPIC: dict[str, _Setting] = {

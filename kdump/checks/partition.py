@@ -22,6 +22,7 @@ from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
+from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
 from kdump.rows.verdict import Certainty, Loss
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
 
-_NEVER = 2**63
 _HELD = 16  # parts of what is lost in one log
 
 
@@ -239,7 +239,7 @@ class PartitionCheck:
         for begin, last in self._below_logs():
             below = LostRange(0, 0, begin, last, None, None, ())
             yield from self._losses.take(self.directory.path_of(self._bases[0], FileKind.LOG), [below])
-        first = self._bases[0] if self._bases else _NEVER
+        first = self._bases[0] if self._bases else ABOVE_ALL
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
             known = max(last + 1, known_without_logs(self.directory))
@@ -292,7 +292,7 @@ class PartitionCheck:
     @property
     def _last_end(self) -> int:
         """The log end offset, for those who ask whether something is beyond it; never, when it is not known."""
-        return self._end if self._is_read and self._bases else _NEVER
+        return self._end if self._is_read and self._bases else ABOVE_ALL
 
     # --- the other files ------------------------------------------------------------------------------------
     def _rest(self, replay: Replay, options: VerifyOptions) -> Iterator[Item]:

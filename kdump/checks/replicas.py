@@ -23,7 +23,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk, settled_windows
 from kdump.format.batch.window import Buffer
-from kdump.format.java_values import as_long
+from kdump.format.java_values import ABOVE_ALL, as_long
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 _MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
-_BEHIND_ALL = 1 << 64  # an offset
 _WINDOW = 1 << 16  # bytes of a log read at once for the records of one batch
 _MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
@@ -521,7 +520,7 @@ class _Taken:
 
     def __init__(self, replica: _Replica) -> None:
         self.replica = replica
-        self.offset = _BEHIND_ALL
+        self.offset = ABOVE_ALL
         self.record: tuple[object, ...] | None = None
         self.lacking: list[tuple[int, int, _ReplicaBatch | None]] = []
         self.is_unread = self.is_out_of_order = False
@@ -545,7 +544,7 @@ class _Taken:
                 self._last = self.offset = offset
                 self.record = record
                 return
-        self.offset, self.record = _BEHIND_ALL, None
+        self.offset, self.record = ABOVE_ALL, None
 
     def fill(self, end: int) -> int:
         """Have a record in hand, if batches up to an offset have another one; return up to which offset they go."""

@@ -14,7 +14,7 @@ import click
 from kdump import __file__ as kdump_file
 from kdump import __version__
 from kdump.cli.options.common import help_option
-from kdump.cli.options.help import with_hint
+from kdump.cli.options.help import option, with_hint
 from kdump.render.commentary import answer
 from kdump.render.escape import escape
 from kdump.render.terminal.sentences import fitter_of
@@ -215,8 +215,15 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, add_help_option=False, context_settings={"max_content_width": 100})
 @help_option
-@click.option(
-    "-V", "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version."
+@option(
+    "-V",
+    "--version",
+    group="More",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version.",
 )
 def kdump() -> None:
     """Show, check and repair the files that Apache Kafka brokers write."""

@@ -13,7 +13,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kdump.format.batch import layout
-from kdump.format.codec.names import codec_name
+from kdump.format.codec.base import codec_name
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.format.record.reader import key_and_value

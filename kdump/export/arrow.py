@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kdump.export.tables import CellType, TableField
 from kdump.format.batch import layout
-from kdump.format.codec.names import codec_name
+from kdump.format.codec.base import codec_name
 
 if TYPE_CHECKING:
     from array import array

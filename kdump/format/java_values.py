@@ -1,4 +1,4 @@
-"""Numbers and UUIDs as Java parses them from text, with the messages of its exceptions."""
+"""Numbers and UUIDs as Java has them, and parses them from text with the messages of its exceptions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ NUMBER = "java.lang.NumberFormatException"
 ARGUMENT = "java.lang.IllegalArgumentException"
 RUNTIME = "java.lang.RuntimeException"
 INVALID = "org.apache.kafka.common.InvalidRecordException"
+
+MAX_INT = 2**31 - 1
+MAX_LONG = 2**63 - 1
+MIN_LONG = -(2**63)
+ABOVE_ALL = MAX_LONG + 1
+"""Above every offset and every end of a log: no long is."""
 
 MAX_QUOTE = 200  # characters of a bad text that a message quotes
 
@@ -36,7 +42,7 @@ def as_long(value: int) -> int:
     Args:
         value: any integer.
     """
-    return (value + 2**63) % 2**64 - 2**63
+    return (value - MIN_LONG) % 2**64 + MIN_LONG
 
 
 def parse_number(text: str, bits: int) -> int | JavaComplaint:

@@ -182,14 +182,8 @@ class Cursor:
 
     def records(self, start: int, stop: int) -> int:
         """Return how many records the batches of rows [start, stop) have."""
-        total = 0
-        for k in range(start, stop):
-            count = self.counts[k]
-            if count < 0:
-                inner = self.log.facts.wrappers.at(self.positions[k])
-                count = 1 if inner is None else inner[1]
-            total += count
-        return total
+        wrappers = self.log.facts.wrappers
+        return sum(wrappers.count(self.counts[k], self.positions[k]) for k in range(start, stop))
 
     def move(self, stop: int) -> None:
         """Go on to a row."""

@@ -114,7 +114,9 @@ class LineWriter:
         for one in self._work.foreign:
             first, last = one.log.base or 0, (one.log.next_base or self._known_end) - 1
             if first <= last:
-                place = Place(0, one.raw.size, None, None, None, False, (Code.F15.name,), False)
+                is_vouched = bool(one.facts.batches)
+                count = _records_of(one, self._limit) if is_vouched else None
+                place = Place(0, one.raw.size, None, None, count, False, (Code.F15.name,), False, is_whole=is_vouched)
                 spots.append(Spot(first, last, True, one.log.path, place))
         for number, cut in enumerate(self._line.cuts):
             ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
@@ -490,3 +492,14 @@ def _has_gaps(part: Window) -> bool:
     if not part.suspicions & (layout.GAP | layout.NOT_ABOVE):
         return False
     return any(bits & (layout.GAP | layout.NOT_ABOVE) for bits in part.column(layout.SUSPICION)[1:])
+
+
+def _records_of(one: ReadLog, max_batch_bytes: int) -> int:
+    """How many records the batches of a log have whose CRCs are right."""
+    facts, total = one.facts, 0
+    for at in range(0, len(facts.stretches), STRETCH):
+        start, end = facts.stretches[at : at + 2]
+        for window in batches_of(one.source, start, end, max_batch_bytes):
+            told = zip(window.column(layout.COUNT), window.column(layout.POSITION), strict=True)
+            total += sum(facts.wrappers.count(count, position) for count, position in told)
+    return total + sum(place.records or 0 for place in facts.places if place.is_vouched)

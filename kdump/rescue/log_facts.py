@@ -85,6 +85,11 @@ class Place(TupleValue):
         return self.is_whole and Trait.MISPLACED.is_among(self.codes)
 
     @property
+    def is_vouched(self) -> bool:
+        """Whether it is a batch with a true CRC: how many records it has is known, whatever its offsets are."""
+        return self.is_whole and Code.B01.name not in self.codes and Code.B02.name not in self.codes
+
+    @property
     def lacks_offsets(self) -> bool:
         """Whether it is a batch with a true CRC and no offsets that can be, or none that can be in its log."""
         if Trait.OUTSIDE_SEGMENT.is_among(self.codes):
@@ -125,6 +130,11 @@ class Wrappers:
         self.firsts.append(first)
         self.counts.append(count)
         return True
+
+    def count(self, told: int, position: int) -> int:
+        """Return how many records a batch has: as many as its header tells, else the messages inside, or one."""
+        inner = self.at(position) if told < 0 else (0, told)
+        return 1 if inner is None else inner[1]
 
     def at(self, position: int) -> tuple[int, int] | None:
         """Return first offset and number of messages of the wrapper at a position, None where none was read."""
@@ -233,6 +243,19 @@ class ReadLog(TupleValue):
     raw: TolerantSource
     source: Source
     facts: LogFacts
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it begins with a message of magic 0 or 1: of several that were appended the first tells nothing."""
+        return self.raw.read_at(layout.MAGIC_AT, 1) < bytes([layout.MAGIC_V2])
+
+    @property
+    def is_over_name(self) -> bool:
+        """Whether its first batch begins below the base offset of its name, and goes beyond that."""
+        if self.log.base is None or self.facts.is_renamed or list(self.facts.stretches[:1]) != [0]:
+            return False
+        first = int.from_bytes(self.raw.read_at(0, layout.SIZE_AT), "big", signed=True)
+        return first < self.log.base and all(one.position for one in self.facts.patches)
 
 
 def read_log(

@@ -331,7 +331,7 @@ class PartitionSalvage:
             log.base or 0,
             log.next_base,
             facts.batches,
-            first_in_header(one.raw),
+            log.base if one.is_over_name else None if one.is_legacy else first_in_header(one.raw),
             end,
             all(place.is_batch for place in facts.places),
             max(facts.stretches[1::STRETCH], default=0) == one.raw.size,

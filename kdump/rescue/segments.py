@@ -144,7 +144,7 @@ class SegmentWriter:
                 start += 1
             elif not count:  # the segment, or one of its indexes, is full
                 self._close()
-                self._open(first_of(start))
+                self._open(self._name(first_of(start), window.cell(start, layout.LAST_OFFSET)))
         return written
 
     # --- segments -------------------------------------------------------------------------------------------
@@ -156,10 +156,15 @@ class SegmentWriter:
         if self._segment is None:
             self._source_base = base
             self._open(base)
-        elif source_base is not None and source_base > self._source_base and source_base <= first:
+        elif source_base is not None and self._source_base < source_base <= max(first, self.end):
             self._close()
             self._source_base = source_base
-            self._open(first if self.end > source_base else base)
+            is_here = self.end <= source_base <= first
+            self._open(base if is_here else self._name(first, window.cell(0, layout.LAST_OFFSET)))
+
+    def _name(self, first: int, last: int) -> int:
+        """The name of a new segment: the end so far, where its first batch begins below. Source: LocalLog.roll."""
+        return self.end if first < self.end <= last else first
 
     def _open(self, base: int) -> None:
         self._segment = _Segment(base, self._settings, self._producers, self._partition)

@@ -135,7 +135,8 @@ class SalvageDone(Value):
     is_of_runs: bool = False  # all sources are runs of carve
     among: tuple[str, ...] = ()  # of holes in one of which bytes are missing, nobody knows in which: errors, that
     # `ranges_unknown` counts too
-    left: tuple[Finding, ...] = ()  # of logs in no source that a broker removes though no other file has them
+    left: tuple[Finding, ...] = ()  # logs that are in no source, and that a broker removes though no other file has
+    # them: notes name some
 
     @property
     def has_losses(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.java_values import ABOVE_ALL
 from kdump.item import Progress
 from kdump.rows.coordinators import ChangeRow, ClusterRow, Remark
 from kdump.state.cluster_check import check
@@ -190,8 +191,7 @@ def _changes(
     for identity in old.keys() | new.keys():
         if topics is None or identity in topics:
             rows.extend(_differences(identity, old, new, {} if is_backwards else gone, log.log.name))
-    last = 1 << 63
-    rows.sort(key=lambda one: (last if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0]))
+    rows.sort(key=lambda one: (ABOVE_ALL if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0]))
     return begun, [row for _, row in rows]
 
 

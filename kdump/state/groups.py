@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.finding import Finding, Severity
+from kdump.format.java_values import ABOVE_ALL
 from kdump.item import Progress
 from kdump.rows.coordinators import ChangeRow, CommitRow, GroupRow
 from kdump.state.copies import Copies, told_once
@@ -331,9 +332,8 @@ class _Run:
                 what = "commit" if identity[0] == "pending" else identity[0]
                 row = ChangeRow(what, " ".join(identity[1:]), partition, field, was, now, timestamp, offset, why)
                 rows.append((number, row))
-        unknown = 1 << 63
         rows.sort(
-            key=lambda one: (unknown if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])
+            key=lambda one: (ABOVE_ALL if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])
         )
         for _, row in rows:
             yield row

@@ -219,11 +219,11 @@ class PartitionDir:
             is_other: they are another replica's.
         """
         bases = self.log_bases
-        at, after = bisect_left(bases, base) - 1, self.next_base(base)
+        at = bisect_left(bases, base) - 1
         before = self.path_of(bases[at], FileKind.LOG) if at >= 0 else None
-        behind = None if after is None else self.path_of(after, FileKind.LOG)
+        logs = [self.path_of(one, FileKind.LOG) for one in (base, *(one for one in bases if one > base))]
         known = self.sound_epochs if entries is None else entries
-        return EpochsBeside(before, behind, known, self.log_start, is_other=is_other)
+        return EpochsBeside(before, logs, known, self.log_start, is_other=is_other)
 
     @property
     def topic_id(self) -> str | None:

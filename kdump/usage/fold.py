@@ -33,7 +33,7 @@ from kdump.usage import _sums, rows
 from kdump.usage.files import DiskFile, disk_file, files_of
 from kdump.usage.freeable import freeable, together
 from kdump.usage.key_sums import KeySums, empty, true_rows
-from kdump.usage.names import codec_name, day
+from kdump.usage.names import codec_of, day
 from kdump.usage.options import BY_HEADERS, BY_RECORDS
 from kdump.usage.rows import Names
 from kdump.usage.superseded import KeyMap
@@ -335,7 +335,7 @@ class PartFold:
     def _header_names(self, window: Window) -> list[str | None]:
         by = self._options.by
         if by == "codec":
-            return [codec_name(attributes) for attributes in window.column(layout.ATTRIBUTES)]
+            return [codec_of(attributes) for attributes in window.column(layout.ATTRIBUTES)]
         if by == "producer":
             return [None if one < 0 else str(one) for one in window.column(layout.PRODUCER_ID)]
         return [day(one) for one in window.column(layout.MAX_TIMESTAMP)]

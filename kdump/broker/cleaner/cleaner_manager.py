@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from kdump.broker.config import MAX_INT
+from kdump.format.java_values import MAX_INT
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checkpoint.checkpoint_file import EpochEntry, read_checkpoint
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
-from kdump.format.java_values import IO_CLASSES
+from kdump.format.java_values import IO_CLASSES, MAX_LONG
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import KEPT
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 _INDEXES = (".index", ".timeindex", ".txnindex")
 _KAFKA = "org.apache.kafka.common.KafkaException"
-_NO_END = 2**63 - 1  # Long.MAX_VALUE
 _ROUNDS = 1000  # of splitting segments; each makes new ones, so it ends earlier
 
 
@@ -103,7 +102,7 @@ def _hidden(
     following = dict(pairwise(before))
     was, torn = -1, None  # the last offset that the log has today
     for base in reversed(before):
-        found = known.readable(disk.before[f"{base:020}.log"], base, following.get(base), _NO_END)
+        found = known.readable(disk.before[f"{base:020}.log"], base, following.get(base), MAX_LONG)
         was = found.last
         if base == before[-1] and found.torn is not None:
             torn = found.torn
@@ -276,7 +275,7 @@ class _Loader:
             return
         bases = self._segments.bases
         first = max(0, bisect_right(bases, self._recovery_point) - 1)
-        if self._recovery_point == _NO_END:  # LogSegments.values has nothing from there to there
+        if self._recovery_point == MAX_LONG:  # LogSegments.values has nothing from there to there
             return
         for base in bases[first:]:
             try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import OVERLAP, Code, Finding, Report
 from kdump.format.batch import layout
+from kdump.format.java_values import MIN_LONG
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ _MOST = 6  # batches that wait
 _SURE = 3  # so many that adjoin each other are right
 _WRONG, _HOLE, _BACK = 100, 10, 250  # what a wrong batch, a hole, and going back below what was believed cost
 _NEVER = 1 << 40
-_BITS = (*(1 << bit for bit in range(63)), -(1 << 63))
+_BITS = (*(1 << bit for bit in range(63)), MIN_LONG)
 
 
 class OffsetFold:
@@ -616,17 +617,16 @@ class OffsetFold:
             return False
         if self._begins(held.epoch, held.first):
             return True
-        if self._open or one.is_lost:
-            return False
         is_below, last = held.first <= floor, max(held.last, floor)
+        is_lost = self._open or one.is_lost
         if after is None:  # the arithmetic of one neighbour alone says nothing
-            return is_below and (self._next_base is None or self._next_base > last)
+            return is_below and not is_lost and (self._next_base is None or self._next_base > last)
         if after.first is None:
             return False
         has_room = after.first - floor - 1 > _span(held)
         if not has_room or (is_below and after.first == last + 1):
             return True
-        return is_below and held.last > floor and ((floor + 1) ^ held.first).bit_count() != 1
+        return is_below and not is_lost and held.last > floor and ((floor + 1) ^ held.first).bit_count() != 1
 
     def _keep(self, held: HeaderFacts) -> None:
         """Take a batch as right that was taken for wrong."""

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, overload
 
 from kdump.format.checksum import crc32c
+from kdump.format.java_values import MAX_INT
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ Release = str
 
 VERSION = 1
 CRC_FROM = 6  # the CRC covers everything from the count on, bytes after the last entry included
-MAX_INT = 2**31 - 1
 THROWN_AWAY = "deletes the file and uses an older one"
 """What a broker does with a snapshot that it cannot read."""
 TOO_LARGE = "Required array size too large"  # Files.readAllBytes: an OutOfMemoryError in the broker

@@ -18,7 +18,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from kdump.format.batch import _scan
-from kdump.format.java_values import as_long
+from kdump.format.java_values import MAX_INT, as_long
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
 
-MAX_INT = 2**31 - 1
 WARM_BYTES = 8192  # AbstractIndex.warmEntries
 PAGE_BYTES = 2 * WARM_BYTES  # pages end with the file: the last has all of the warm section
 CHUNK_ENTRIES = 8192
