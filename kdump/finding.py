@@ -161,7 +161,7 @@ class Code(Enum):
            Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)
     F15 = ("segment-foreign", Severity.ERROR, "this is {what}: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica",
            Trait.CAUSE, Trait.KEEPS_INDEXES)
-    F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; then {rescue} makes a partition of it",
+    F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; to make a partition of it: {rescue}",
            Trait.URGENT)
 
     L01 = ("short-tail", Severity.ERROR, "{length:byte} at the end {length:is} too few for a batch header",

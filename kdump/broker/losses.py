@@ -332,7 +332,7 @@ def last_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
         position: bytes.
         limits: what is read at most.
     """
-    from kdump.compat.kafka_walk import KafkaWalk  # few headers contradict themselves
+    from kdump.compat.kafka_walk import KafkaWalk  # where offsets are missing: no sound log needs that
 
     walk = KafkaWalk(log, log.name, position, log.size, limits.max_batch_bytes)
     reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)

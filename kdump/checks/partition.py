@@ -7,7 +7,6 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.awaiting_deletion import awaiting_deletion
 from kdump.broker.hole_proofs import is_under_work
 from kdump.broker.losses import LostRange, PartitionLosses, is_inner_hole
 from kdump.broker.missing_offsets import MissingOffsets
@@ -306,10 +305,14 @@ class PartitionCheck:
                 yield one
         if self._only is None and self._is_read and self._bases and not self._is_raft_log:
             yield from replay.without_snapshots(self._end)
-        unread: list[OpenFailure] = []
-        found = awaiting_deletion(self.directory, options.max_batch_bytes, unread.append)
-        awaiting = {one.file: one for one in found}
-        yield from unread
+        awaiting: dict[str, Finding] = {}
+        if self.directory.is_leftover or self.directory.listing.has_temporaries:
+            from kdump.broker.awaiting_deletion import awaiting_deletion  # it has the model of a start
+
+            unread: list[OpenFailure] = []
+            found = awaiting_deletion(self.directory, options.max_batch_bytes, unread.append)
+            awaiting = {one.file: one for one in found}
+            yield from unread
         contents = self.directory.contents
         yield from check_names(contents, awaiting)
         for path in awaiting.keys() - {*contents.leftovers, *contents.ignored}:

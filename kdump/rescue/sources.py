@@ -356,7 +356,7 @@ def _logs_of(directory: PartitionDir, source: str) -> list[SourceLog]:
     afters = [base for base, _ in logs[1:]]
     return [
         SourceLog(directory.path_of(name, FileKind.LOG), base, after, source, moved.get(name))
-        for (base, name), after in zip(logs, [*afters, None], strict=True)
+        for (base, name), after in zip(logs, [*afters, None], strict=False)  # without a log there is none after it
     ]
 
 

@@ -124,6 +124,11 @@ class DirectoryListing:
         """The names of all entries, of whatever kind, in no order."""
         return self._entries.keys()
 
+    @cached_property
+    def has_temporaries(self) -> bool:
+        """Whether files lie here that a broker was to remove, or to put in place."""
+        return any(name.endswith((".deleted", ".cleaned", ".swap")) for name in self._entries)
+
     def has(self, name: str) -> bool:
         """Tell whether an entry has this name, of whatever kind."""
         return name in self._entries

@@ -57,7 +57,7 @@ def found(root: Path, *paths: str) -> tuple[list[dict[str, Any]], list[str]]:
 
 def rescued(root: Path, finding: dict[str, Any], to: str) -> list[str]:
     """The logs that the command of a finding makes."""
-    words = shlex.split(finding["remedy"].partition("then ")[2].partition(" makes ")[0].replace("DIR", to))
+    words = shlex.split(finding["remedy"].partition("of it: ")[2].replace("DIR", to))
     assert words[:2] == ["kdump", "salvage"]
     assert run_kdump(words[1:], root).exit == 0
     return sorted(one.name for one in (root / to / "orders-0").glob("*.log"))
@@ -165,7 +165,7 @@ def test_salvage_of_a_log_dir_names_a_partition_that_has_no_other_log(tmp_path: 
 def test_logs_below_the_log_start_are_rescued_with_the_option_for_them(tmp_path: Path) -> None:
     log_dir(tmp_path, "data", 4, orders_0=partition(deleted(FIRST), SECOND))
     (finding,), _ = found(tmp_path)
-    assert finding["remedy"].endswith("--to DIR --below-log-start makes a partition of it")
+    assert finding["remedy"].endswith("--to DIR --below-log-start")
     assert rescued(tmp_path, finding, "out") == [name(0), name(2)]
 
 
