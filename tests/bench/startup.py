@@ -23,7 +23,7 @@ BARS = {  # ms of CPU over CLICK
     "--version": 15,
     "dump tombstone-0/00000000000000000611.log": 25,
     "verify plain-0": 45,
-    "verify tombstone-0": 45,
+    "verify idem-0": 45,
 }
 
 
