@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
 
-from kdump.value import Value
+from kdump.row import Kind, Row, column, computed
 
 TYPE_CHECKING = False  # `typing` costs more than this module
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Code(Enum):
            Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)
     F15 = ("segment-foreign", Severity.ERROR, "this is {what}: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica",
            Trait.CAUSE, Trait.KEEPS_INDEXES)
-    F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; then {rescue} makes a partition of it",
+    F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; to make a partition of it: {rescue}",
            Trait.URGENT)
 
     L01 = ("short-tail", Severity.ERROR, "{length:byte} at the end {length:is} too few for a batch header",
@@ -394,59 +394,82 @@ _OWN = ("length", "offset", "last_offset", "field", "expected", "found", "count"
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})
 
 
-class Finding(Value):
-    """One thing that is wrong, at one place.
+class Finding(Row, name="finding"):
+    """One thing that is wrong, at one place."""
 
-    Args:
-        code: the row of the table.
-        file: the path as the user wrote it.
-        position: first byte concerned; None where the whole file is meant.
-        length: bytes concerned, exact.
-        gap: these bytes belong to no batch (the law: each gap has exactly one such finding).
-        offset: first log offset concerned: as stored, or by the neighbours.
-        last_offset: last log offset concerned, likewise; None where nobody knows.
-        field: Kafka's name of the field, where one field is wrong.
-        expected: its right value where the neighbours or the data determine it.
-        found: its value in the file.
-        count: records (or folded findings) concerned.
-        severity: None for the severity of the table.
-        values: further values for the sentence; `also` has words that follow it, `once` those that follow the remedy,
-            and `remedy` stands in place of the code's.
-        more: how many findings of this code in the same batch or index file are left out; None for none.
-        by_neighbours: the offsets are those that the batches, segments or files around leave free.
-        repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
-        because: the cause of which this is an effect, told before it; None where it stands for itself.
-    """
+    code: Code = column(Kind.CODE, "the row of the table: see kdump-findings(7)")
 
-    code: Code
-    file: str
-    position: int | None = None
-    length: int | None = None
-    gap: bool = False
-    offset: int | None = None
-    last_offset: int | None = None
-    field: str | None = None
-    expected: int | str | None = None
-    found: int | str | None = None
-    count: int | None = None
-    severity_override: Severity | None = None
-    values: Mapping[str, int | str | None] = _NOTHING
-    more: int | None = None
-    by_neighbours: bool = False
-    repair: ShellCommand | None = None
-    because: Code | None = None
+    @computed(Kind.WORD, "of the code")
+    def name(self) -> str:
+        """The name of the code."""
+        return self.code.slug
 
-    @property
+    @computed(Kind.WORD, "how grave it is", words=tuple(one.value for one in Severity))
+    def severity(self) -> Severity:
+        """The severity of this finding: its own, or that of its code."""
+        return self.severity_override or self.code.severity
+
+    file: str = column(Kind.PATH, "as the user wrote it")
+    position: int | None = column(
+        Kind.POSITION, "first byte concerned; null where the whole file is meant", default=None
+    )
+    length: int | None = column(Kind.SIZE, "concerned, exact; null where the whole file is meant", default=None)
+    gap: bool = column(
+        Kind.FLAG, "these bytes belong to no batch: each gap has exactly one such finding", default=False
+    )
+    offset: int | None = column(
+        Kind.OFFSET, "first one concerned, as stored or by the neighbours; null where nobody knows", default=None
+    )
+    last_offset: int | None = column(Kind.OFFSET, "last one concerned, likewise", default=None)
+
+    @computed(
+        Kind.WORD,
+        "whether the offsets stand in the bytes, or are those that the neighbours leave free; null without offsets",
+        words=("bytes", "neighbours"),
+    )
     def offsets_from(self) -> str | None:
         """Where the offsets are from: the bytes themselves, or the neighbours; None where there are none."""
         if self.offset is None and self.last_offset is None:
             return None
         return "neighbours" if self.by_neighbours else "bytes"
 
-    @property
-    def severity(self) -> Severity:
-        """The severity of this finding: its own, or that of its code."""
-        return self.severity_override or self.code.severity
+    field: str | None = column(Kind.WORD, "Kafka's name of the field, where one field is wrong", default=None)
+    expected: int | str | None = column(
+        Kind.VALUE, "its right value where the neighbours or the data determine it", default=None
+    )
+    found: int | str | None = column(Kind.VALUE, "its value in the file", default=None)
+
+    @computed(Kind.TEXT, "the finding as a sentence")
+    def message(self) -> str:
+        """The sentence of the code with the numbers of this finding."""
+        also = self.values.get("also")
+        return self._fill(self.code.sentence) + (f", {also}" if also else "")
+
+    @computed(Kind.TEXT, "what a person can do")
+    def remedy(self) -> str:
+        """What the operator can do about it."""
+        once, own = self.values.get("once"), self.values.get("remedy")
+        return (str(own) if own else self._fill(self.code.remedy)) + (f", {once}" if once else "")
+
+    repair: ShellCommand | None = column(
+        Kind.COMMAND,
+        "that mends it, as a dry run and as a shell reads it; null where none does, or where it would cost what is "
+        "intact",
+        default=None,
+    )
+    count: int | None = column(Kind.COUNT, "records, entries or folded findings concerned", default=None)
+    because: Code | None = column(
+        Kind.CODE, "the cause of which this is an effect, told before it; null where it stands for itself", default=None
+    )
+    more: int | None = column(
+        Kind.COUNT,
+        "how many of this code in the same batch or index file are left out; null for none",
+        default=None,
+    )
+    severity_override: Severity | None = None  # None for the severity of the table
+    values: Mapping[str, int | str | None] = _NOTHING  # further ones for the sentence; `also` has words that follow it,
+    # `once` those that follow the remedy, and `remedy` stands in place of the code's
+    by_neighbours: bool = False  # the offsets are those that the batches, segments or files around leave free
 
     @property
     def is_unsound(self) -> bool:
@@ -491,18 +514,6 @@ class Finding(Value):
     def is_torn_batch(self) -> bool:
         """Whether it is a torn batch whose header still stands: its offsets were given out."""
         return self.code is Code.L02 and self.offsets_from == "bytes" and self.last_offset is not None
-
-    @property
-    def message(self) -> str:
-        """The sentence of the code with the numbers of this finding."""
-        also = self.values.get("also")
-        return self._fill(self.code.sentence) + (f", {also}" if also else "")
-
-    @property
-    def remedy(self) -> str:
-        """What the operator can do about it."""
-        once, own = self.values.get("once"), self.values.get("remedy")
-        return (str(own) if own else self._fill(self.code.remedy)) + (f", {once}" if once else "")
 
     def _fill(self, sentence: str) -> str:
         values = {**{name: getattr(self, name) for name in _OWN}, **self.values}

@@ -34,7 +34,7 @@ HELD = {
     "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",
     "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",
-    "tests/checks/test_awaiting_deletion.py": "broker.awaiting_deletion",
+    "tests/checks/test_awaiting_deletion.py": "broker.awaiting_deletion broker.lacking broker.load.swapped_dir",
     "tests/checks/test_odd_directory.py": "checks.odd_directory",
     "tests/cli/test_broker_at_work.py": "storage.held",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
@@ -61,7 +61,9 @@ HELD = {
     "tests/dump/test_fate.py": "broker.producer.transaction_fates dump.transaction_indexes dump.transaction_outcomes",
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",
-    "tests/export/test_export.py": "cli.export cli.options.engine export.verdict_files export.write",
+    "tests/export/test_export.py": (
+        "cli.export cli.options.engine export.verdict_files export.write rows.log rows.stats"
+    ),
     "tests/find/test_find.py": (
         "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.json.find render.text.find"
     ),
@@ -91,7 +93,7 @@ HELD = {
         "cli.salvage render.json.salvage render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.holes rescue.line_writer rescue.log_facts rescue.losses rescue.moved rescue.next_steps"
         " rescue.partition rescue.raft_files rescue.salvage rescue.segments rescue.sources rescue.standing"
-        " rescue.target rescue.twice rescue.witnesses salvaged"
+        " rescue.target rescue.twice rescue.witnesses rows.salvaged"
     ),
     "tests/retention/test_retention.py": (
         "cli.options.broker cli.retention render.terminal.retention render.text.retention"
@@ -99,7 +101,7 @@ HELD = {
     "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
         "cli.groups cli.state render.terminal.coordinators render.text.coordinators state.copies"
-        " state.group_coordinator state.messages state.share_coordinator state_rows"
+        " state.group_coordinator state.messages state.share_coordinator"
     ),
     "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
     "tests/state/test_cluster_check.py": "state.cluster_check",

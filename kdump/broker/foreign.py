@@ -33,7 +33,8 @@ class SegmentOrigin(Value):
         log: its path.
         base_offset, next_base: of it, and of the next segment; None after the last.
         batches: how many it has.
-        first_offset: of its first batch; None where it tells none.
+        first_offset: of its first batch; None where it tells none. The base offset where that begins below and goes
+            beyond: so begins the first segment of a new leader that overlaps the one before. Source: LocalLog.roll.
         end_offset: the offset after its last batch.
         is_whole: nothing was put into the log or taken out: every byte is in a batch of its own.
         is_whole_at_end: it ends with a batch whose CRC and offsets are right.

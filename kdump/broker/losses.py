@@ -7,17 +7,17 @@ explains is a hole: there a batch was never written, was compacted away, or was 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.hole_columns import HeldHole, HoleColumns, HoleRun
 from kdump.broker.missing_offsets import HoleVerdict, MissingOffsets, OffsetHole, Proof, is_told_as_hole
-from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.item import Certainty, Loss
+from kdump.rows.verdict import Certainty, Loss
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST = 1000  # pieces between two batches, or ranges, that are held
 
 
-class LostRange(NamedTuple):
+class LostRange(TupleValue):
     """Offsets of one log that readers do not get.
 
     Args:
@@ -51,7 +51,7 @@ class LostRange(NamedTuple):
     missing_bytes: int | None = None
 
 
-class _Piece(NamedTuple):
+class _Piece(TupleValue):
     """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound.
 
     Args:
@@ -331,6 +331,8 @@ def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_bat
         position: bytes.
         max_uncompressed_bytes, max_batch_bytes: limits, bytes.
     """
+    from kdump.compat.kafka_walk import KafkaWalk  # where offsets are missing: no sound log needs that
+
     walk = KafkaWalk(log, log.name, position, log.size, max_batch_bytes)
     reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
     for window in walk.windows():

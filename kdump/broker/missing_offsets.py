@@ -28,13 +28,14 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.broker.config import CleanupPolicy
+from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.finding import Code, Trait
-from kdump.item import Certainty
 from kdump.ranges import RangeSet
+from kdump.rows.verdict import Certainty
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ class Proof(Enum):
     AMONG_SEVERAL = "the offset index shows that bytes are missing there, or in another hole beside it"
 
 
-class OffsetHole(NamedTuple):
+class OffsetHole(TupleValue):
     """Offsets that no batch has.
 
     Args:
@@ -83,7 +84,7 @@ class OffsetHole(NamedTuple):
         return Trait.KNOWN_OFFSETS.is_among(self.because)
 
 
-class Surroundings(NamedTuple):
+class Surroundings(TupleValue):
     """What lies around the logs of a partition and says something of its holes.
 
     Args:
@@ -108,7 +109,7 @@ NOTHING_AROUND = Surroundings(None, 0, 0, None, RangeSet())
 """Of a file that lies in no partition directory."""
 
 
-class HoleVerdict(NamedTuple):
+class HoleVerdict(TupleValue):
     """What is to be said of a hole.
 
     Args:

@@ -97,7 +97,7 @@ class Evidence(Value):
         cause: what explains all other findings of the segment, and was told before them; None for nothing.
         epochs: the lowest and the highest leader epoch; None where a batch has none.
         off_epochs: the leader-epoch-checkpoint contradicts each of its batches, and there are several.
-        first_offset: of its first batch, None without one.
+        first_offset: of its first batch, None without one; the base offset where that overlaps the segment before.
         has_holes: offsets are missing within it, or batches lack records.
     """
 

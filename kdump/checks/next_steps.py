@@ -21,8 +21,9 @@ from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Checked, Loss, PartitionChecked, Progress, SegmentChecked, Step
+from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked
 from kdump.render.text.losses import Ranges
+from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import shows_lost_log
 from kdump.storage.misplaced import renamed

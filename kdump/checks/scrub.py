@@ -21,7 +21,8 @@ from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_s
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
-from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Step, Unchecked
+from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Unchecked
+from kdump.rows.verdict import Step
 from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition

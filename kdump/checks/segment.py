@@ -19,7 +19,6 @@ from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.storage.open_files import CachedFile
 
-_NEVER = 2**63 - 1
 _HELD = 10_000  # findings that compaction may explain, until it is known whether the log was compacted
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
@@ -286,7 +284,7 @@ class _SegmentCheck:
                 lambda position: last_offset(log, position, *limits),
             )
             walk.checks.offsets.when_free = self._losses.settle
-        epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
+        epochs = CheckpointFold(self._path, job.epochs, job.start_offset, job.around)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         records = RecordChecks(self._path)
         for window in walk.windows():
@@ -321,7 +319,7 @@ class _SegmentCheck:
         """Where the log ends by all other files; while a broker writes they may be older than what was read."""
         if not self._job.is_last or self._job.is_held:
             return None
-        ends = [offset for offset, _ in self._job.known_ends if offset < _NEVER]
+        ends = [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
         with suppress(OSError):  # they have vanished meanwhile
             ends.append(self._segment.entries_end() or 0)
         return max(ends, default=None)
@@ -339,7 +337,7 @@ class _SegmentCheck:
                 largest = max(self._claimed_time, -1 if self._times[1] is None else self._times[1])
                 ends = self._segment.known_ends(self._trusted_at, free - 1, largest)
                 known += ends if job.is_last or not job.is_under_work else ()
-        most = _NEVER - 1 if job.next_base is None else job.next_base
+        most = layout.LARGEST_OFFSET if job.next_base is None else job.next_base
         beyond = [] if self._end_is_unknown else [one for one in known if free < one[0] <= most]
         end = job.next_base if not job.is_last else max([offset for offset, _ in beyond], default=None)
         why = tuple(dict.fromkeys(code for _, code in beyond))
@@ -353,7 +351,9 @@ class _SegmentCheck:
 
     def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
         if self._first_offset is None and window.all_trusted and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            self._first_offset = window.cell(0, layout.BASE_OFFSET)
+            first, base = window.cell(0, layout.BASE_OFFSET), self._job.base_offset
+            is_overlap = first < base <= window.cell(0, layout.LAST_OFFSET)  # over the end of the segment before
+            self._first_offset = base if is_overlap else first
         self._batches += window.count
         trusted = window.count - 1 if window.all_trusted else _last_trusted(window)
         if trusted >= 0:
@@ -458,7 +458,7 @@ class _SegmentCheck:
         """A gap at the end of the log, with the offsets that the next segment, snapshots and checkpoints leave it."""
         if (gap.position or 0) + (gap.length or 0) < self._sizes[FileKind.LOG]:
             return gap
-        ends = [offset for offset, _ in self._job.known_ends if offset < _NEVER]
+        ends = [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
         end = self._job.next_base if self._job.next_base is not None else max(ends, default=None)
         if end is None or gap.offset is None:
             return gap
@@ -521,6 +521,8 @@ class _SegmentCheck:
         self._doubts += 1
         if self._log is None or self._doubts > _MOST_DOUBTS or finding.position is None:
             return
+        from kdump.format.batch.text_mode import as_text
+
         with suppress(OSError):  # the walk will say so
             why = as_text(self._log, finding.position, self._options.max_batch_bytes)
             if why is not None:

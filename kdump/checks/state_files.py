@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.epoch_order import ascend
+from kdump.format.batch.epoch_order import EpochsAround, ascend
 from kdump.format.checkpoint.producer_snapshot import THROWN_AWAY
 from kdump.format.kinds import FileKind
 from kdump.item import CheckedFile
@@ -34,10 +34,14 @@ class CheckpointFold:
         file: the log, as the user wrote it.
         epochs: the entries, ascending.
         start_offset: the log start offset.
+        around: tells which epochs begin behind a batch: of these the checkpoint says nothing there.
     """
 
-    def __init__(self, file: str, epochs: Sequence[EpochEntry], start_offset: int) -> None:
+    def __init__(
+        self, file: str, epochs: Sequence[EpochEntry], start_offset: int, around: EpochsAround | None = None
+    ) -> None:
         self._file = file
+        self._around = EpochsAround() if around is None else around
         self._epochs = [one.epoch for one in epochs]
         self._starts = [one.start_offset for one in epochs]
         self._floor = max([start_offset, *self._starts[:1]])
@@ -74,16 +78,18 @@ class CheckpointFold:
         epoch, first = window.cell(k, layout.LEADER_EPOCH), window.cell(k, layout.BASE_OFFSET)
         if window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC) or epoch == layout.NO_EPOCH:
             return
-        expected = self._of(first)
-        if epoch == expected or first < self._floor:
+        expected, position = self._of(first), window.cell(k, layout.POSITION)
+        is_known = expected is not None and first >= self._floor
+        if is_known and epoch < (expected or 0) and self._around.begins_behind(expected or 0, position):
+            is_known = False
+        if epoch == expected or not is_known:
             self._run = None
             self._agrees |= epoch == expected
             return
         self._off += 1
         if self._run != (epoch, expected):
             self._run = (epoch, expected)
-            position, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
-            last = window.cell(k, layout.LAST_OFFSET)
+            size, last = window.cell(k, layout.SIZE), window.cell(k, layout.LAST_OFFSET)
             field = "partitionLeaderEpoch"
             self._found.append(
                 Finding(Code.E03, self._file, position, size, False, first, last, field, expected, epoch)

@@ -18,10 +18,10 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
-from kdump.render.json.lines import finding_json, summary_json
+from kdump.render.json.lines import row_json, summary_json
 from kdump.render.tally import Tally
 from kdump.render.text.findings import FindingLines
-from kdump.render.text.plan import plan_json, plan_lines, taken_back
+from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
@@ -244,7 +244,7 @@ class Repair:
         if self._is_of_several and not (self._json or plan.changes or plan.refused or unread):
             return  # the last line counts it
         if self._json:
-            self._write(f"{plan_json(shown)}\n")
+            self._write(f"{row_json(shown)}\n")
             if journal is not None:
                 say(f"kdump: journal: {journal}")
                 say(f"kdump: {taken_back(journal)}")
@@ -353,7 +353,7 @@ class Repair:
                 self._tally.see(item)
                 self._unclean_warning |= item.severity is Severity.WARNING
                 if self._json:
-                    self._write(f"{finding_json(item)}\n")
+                    self._write(f"{row_json(item)}\n")
                 else:
                     lines(item)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.producer.transaction_fates import COMMITTED, IN_DOUBT
 from kdump.dump.checked import open_walk
@@ -28,7 +28,7 @@ from kdump.format.source import BytesSource
 from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +130,7 @@ class KeysFound:
         sought.is_done = place > sought.last
 
 
-class _NotRead(NamedTuple):
+class _NotRead(TupleValue):
     """A place in which a newer record may be.
 
     Args:

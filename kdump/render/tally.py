@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from kdump.finding import Finding, Severity, Trait
-from kdump.item import Certainty, Checked, Loss, PartitionChecked, Scrubbed, Unchecked
+from kdump.item import Checked, PartitionChecked, Scrubbed, Unchecked
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import OpenFailure
 
 LOST = "LOST"

@@ -11,24 +11,25 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Loss, Progress
-from kdump.render.json.salvage import row_json
+from kdump.item import Progress
+from kdump.render.json.lines import row_json
 from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
 from kdump.rescue.log_facts import STRETCH, Place, batches_of, first_offset
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
-from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.broker.producer.transaction_fates import Told
-    from kdump.render.json.salvage import SalvageRow
     from kdump.rescue.log_facts import ReadLog
     from kdump.rescue.partition import PartitionSalvage, SalvageOptions
     from kdump.rescue.target import Staging, Target
+    from kdump.row import Row
     from kdump.storage.fsops import FileOps
 
 
@@ -74,7 +75,7 @@ class LineWriter:
         self._missing = self._what_is_missing()
         self._left_out: list[Told] = []
         self.left_out: list[LeftOutBatches] = []
-        self._extras: list[tuple[int, SalvageRow]] = []
+        self._extras: list[tuple[int, Row]] = []
         self._outs: list[Loss] = []
         self._kept: Kept | None = None
         self._refused: dict[int, str] = {}
@@ -113,7 +114,9 @@ class LineWriter:
         for one in self._work.foreign:
             first, last = one.log.base or 0, (one.log.next_base or self._known_end) - 1
             if first <= last:
-                place = Place(0, one.raw.size, None, None, None, False, (Code.F15.name,), False)
+                is_vouched = bool(one.facts.batches)
+                count = _records_of(one, self._limit) if is_vouched else None
+                place = Place(0, one.raw.size, None, None, count, False, (Code.F15.name,), False, is_whole=is_vouched)
                 spots.append(Spot(first, last, True, one.log.path, place))
         for number, cut in enumerate(self._line.cuts):
             ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
@@ -427,7 +430,7 @@ class LineWriter:
                 self.records_lost += loss.records
         self._row(loss.offset, loss)
 
-    def _row(self, offset: int, row: SalvageRow) -> None:
+    def _row(self, offset: int, row: Row) -> None:
         assert self._staging is not None
         while self._extras and self._extras[-1][0] <= offset:
             self._staging.row(row_json(self._extras.pop()[1]))
@@ -489,3 +492,14 @@ def _has_gaps(part: Window) -> bool:
     if not part.suspicions & (layout.GAP | layout.NOT_ABOVE):
         return False
     return any(bits & (layout.GAP | layout.NOT_ABOVE) for bits in part.column(layout.SUSPICION)[1:])
+
+
+def _records_of(one: ReadLog, max_batch_bytes: int) -> int:
+    """How many records the batches of a log have whose CRCs are right."""
+    facts, total = one.facts, 0
+    for at in range(0, len(facts.stretches), STRETCH):
+        start, end = facts.stretches[at : at + 2]
+        for window in batches_of(one.source, start, end, max_batch_bytes):
+            told = zip(window.column(layout.COUNT), window.column(layout.POSITION), strict=True)
+            total += sum(facts.wrappers.count(count, position) for count, position in told)
+    return total + sum(place.records or 0 for place in facts.places if place.is_vouched)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
 from kdump.broker.losses import last_offset
@@ -24,7 +24,7 @@ from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ STRETCH = 4  # position, end (bytes), first and last offset
 _POSITION, _END, _FIRST, _LAST = range(STRETCH)
 
 
-class Place(NamedTuple):
+class Place(TupleValue):
     """Bytes of a log that stay out.
 
     Args:
@@ -85,6 +85,11 @@ class Place(NamedTuple):
         return self.is_whole and Trait.MISPLACED.is_among(self.codes)
 
     @property
+    def is_vouched(self) -> bool:
+        """Whether it is a batch with a true CRC: how many records it has is known, whatever its offsets are."""
+        return self.is_whole and Code.B01.name not in self.codes and Code.B02.name not in self.codes
+
+    @property
     def lacks_offsets(self) -> bool:
         """Whether it is a batch with a true CRC and no offsets that can be, or none that can be in its log."""
         if Trait.OUTSIDE_SEGMENT.is_among(self.codes):
@@ -97,7 +102,7 @@ class Place(NamedTuple):
         return all(Trait.ZEROS in Code[code].traits for code in self.codes)
 
 
-class EpochRun(NamedTuple):
+class EpochRun(TupleValue):
     """Batches of one leader epoch, one behind the other: the first offset, the last, and how many batches."""
 
     epoch: int
@@ -125,6 +130,11 @@ class Wrappers:
         self.firsts.append(first)
         self.counts.append(count)
         return True
+
+    def count(self, told: int, position: int) -> int:
+        """Return how many records a batch has: as many as its header tells, else the messages inside, or one."""
+        inner = self.at(position) if told < 0 else (0, told)
+        return 1 if inner is None else inner[1]
 
     def at(self, position: int) -> tuple[int, int] | None:
         """Return first offset and number of messages of the wrapper at a position, None where none was read."""
@@ -225,7 +235,7 @@ class LogFacts(Value):
         return Overlay(source, self.patches) if self.patches else source
 
 
-class ReadLog(NamedTuple):
+class ReadLog(TupleValue):
     """A log that was read: which, of which copy, through what, and what it has."""
 
     log: SourceLog
@@ -233,6 +243,19 @@ class ReadLog(NamedTuple):
     raw: TolerantSource
     source: Source
     facts: LogFacts
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it begins with a message of magic 0 or 1: of several that were appended the first tells nothing."""
+        return self.raw.read_at(layout.MAGIC_AT, 1) < bytes([layout.MAGIC_V2])
+
+    @property
+    def is_over_name(self) -> bool:
+        """Whether its first batch begins below the base offset of its name, and goes beyond that."""
+        if self.log.base is None or self.facts.is_renamed or list(self.facts.stretches[:1]) != [0]:
+            return False
+        first = int.from_bytes(self.raw.read_at(0, layout.SIZE_AT), "big", signed=True)
+        return first < self.log.base and all(one.position for one in self.facts.patches)
 
 
 def read_log(
@@ -368,7 +391,7 @@ class _Walk:
         self._wrong: list[Place] = []
         self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
-        self._stretches = Stretches(self._wrappers)
+        self._stretches = Stretches(self._wrappers, base)
         self._walk = CheckedWalk(
             log,
             self._report,
@@ -538,7 +561,7 @@ class _Walk:
                 yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
 
     def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
-        kept, places = Stretches(self._wrappers), []
+        kept, places = Stretches(self._wrappers, self._base), []
         positions = sorted(out)
         rows = self._stretches.rows
         for at in range(0, len(rows), STRETCH):
@@ -567,7 +590,8 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
         base: base offset by the name, where the log before it ends.
 
     Returns:
-        None where the batch has it, or where the batch after it bears out another one.
+        None where the batch has it, where the batch after it bears out another one, and where it goes beyond the name:
+        a new leader's batch that begins in the log before is the first of a log as often. Source: LocalLog.roll.
     """
     header = log.read_at(0, layout.RECORDS_AT)
     if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
@@ -577,7 +601,7 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
     delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big", signed=True)
     is_place = any(one.position == 0 and one.length == size and not one.is_exact for one in facts.places)
     is_well = bool(facts.stretches) and facts.stretches[0] == 0
-    if first == base or not (is_place or is_well):
+    if first <= base <= first + delta or not (is_place or is_well):
         return None
     if is_well and facts.stretches[1] > size:
         after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
@@ -681,6 +705,7 @@ class Stretches:
 
     Args:
         wrappers: what was read of compressed wrappers.
+        base: base offset of the log, where the one before it ends; None where nothing tells it.
 
     Attributes:
         rows: STRETCH numbers for each stretch.
@@ -688,8 +713,9 @@ class Stretches:
         has_transactions, lacks_records, traced_to, batches: as in `LogFacts`.
     """
 
-    def __init__(self, wrappers: Wrappers) -> None:
+    def __init__(self, wrappers: Wrappers, base: int | None) -> None:
         self.rows = array("q")
+        self._base = base
         self.epochs: list[EpochRun] = []
         self.has_transactions = self.lacks_records = False
         self.batches = self.traced_to = 0
@@ -726,7 +752,8 @@ class Stretches:
             rows[-STRETCH + _END], rows[-STRETCH + _LAST] = end, last
         else:
             # of a batch that overlaps the one before it, the offsets count that only it has
-            before = rows[-STRETCH + _LAST] if is_next else first - 1
+            before = first - 1 if self._base is None else max(first, self._base) - 1
+            before = rows[-STRETCH + _LAST] if is_next else before
             rows.extend(
                 (position, end, before + 1 if first <= before < part.cell(0, layout.LAST_OFFSET) else first, last)
             )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.missing_offsets import HoleVerdict
-from kdump.item import Certainty, Loss
 from kdump.rescue.log_facts import STRETCH, Place
+from kdump.rows.verdict import Certainty, Loss
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.rescue.log_facts import LogFacts
 
 
-class Spot(NamedTuple):
+class Spot(TupleValue):
     """A place of a log with the offsets that it is taken for.
 
     Args:
@@ -66,7 +67,7 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
         fits = place.is_exact and not place.is_odd and first is not None and last is not None and low <= first <= last
         if fits and first is not None and last is not None and (high is None or last <= high):
             if waiting and low < first:
-                yield Spot(low, first - 1, not waiting[0].is_batch, path, waiting[0])
+                yield _together(path, waiting, low, first - 1)
             waiting = []
             yield Spot(first, last, not place.is_batch, path, place)
             low = last + 1
@@ -82,7 +83,7 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
             low = last + 1
         elif (place.is_exact or not place.is_batch) and first is not None and low <= first <= (high or first):
             if waiting and low < first:
-                yield Spot(low, first - 1, not waiting[0].is_batch, path, waiting[0])
+                yield _together(path, waiting, low, first - 1)
             waiting, low = [place], first  # where it ends, only what comes next tells
         else:
             waiting.append(place)
@@ -93,10 +94,18 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
                 yield Spot(low, low + count - 1, False, path, place)
                 low += count
             return
-        best = next((one for one in waiting if one.is_batch), waiting[0])
-        if len(waiting) > 1:
-            best = best._replace(records=None)  # others stand there too
-        yield Spot(low, high, not best.is_batch, path, best)
+        yield _together(path, waiting, low, high)
+
+
+def _together(path: str, places: Sequence[Place], first: int, last: int) -> Spot:
+    """The first batch, or else the first place, of those that have some offsets together, nobody knows which has which.
+
+    How many records it has is known where its CRC is true; `unplaced` tells of the others with a true CRC.
+    """
+    best = next((one for one in places if one.is_batch), places[0])
+    if len(places) > 1:
+        best = best if best.is_vouched else best._replace(records=None)
+    return Spot(first, last, not best.is_batch, path, best)
 
 
 def lost_logs(path: str, ranges: Iterable[tuple[int, int]]) -> Iterator[Spot]:
@@ -133,7 +142,8 @@ def but_for(spots: Iterable[Spot], whole: Sequence[tuple[int, int]]) -> Iterator
 def _part(spot: Spot, first: int, last: int) -> Spot:
     if (first, last) == (spot.first, spot.last):
         return spot
-    return spot._replace(first=first, last=last, place=spot.place._replace(records=None))
+    place = spot.place
+    return spot._replace(first=first, last=last, place=place if place.is_vouched else place._replace(records=None))
 
 
 class Missing:
@@ -157,6 +167,7 @@ class Missing:
         self._gaps = _Spots(one for one in spots if one.is_gap)
         self._end, self._index_end = ends
         self._holes = holes
+        self._counted: dict[tuple[str, int], int] = {}  # by log and position: the part that tells of the records
 
     def spots(self, first: int, last: int) -> list[Spot]:
         """Return what stands in a range."""
@@ -171,8 +182,7 @@ class Missing:
                 continue
             if begin > at:
                 yield from self._without_batches(at, begin - 1)
-            whole = (begin, end) == (spot.first, spot.last)
-            yield self.loss(begin, end, Certainty.DOUBTFUL, spot, records=spot.place.records if whole else None)
+            yield self.loss(begin, end, Certainty.DOUBTFUL, spot, records=self._records(spot, begin, end))
             at = end + 1
         if at <= last:
             yield from self._without_batches(at, last)
@@ -185,10 +195,18 @@ class Missing:
                 continue
             if begin > at:
                 yield from self.plain(at, begin - 1)
-            yield self.loss(begin, end, Certainty.LOST, spot, records=None)
+            records = self._records(spot, begin, end) if spot.place.is_vouched else None
+            yield self.loss(begin, end, Certainty.LOST, spot, records=records)
             at = end + 1
         if at <= last:
             yield from self.plain(at, last)
+
+    def _records(self, spot: Spot, first: int, last: int) -> int | None:
+        """How many records a part of a place has; all of those that a CRC vouches for are told with the first part."""
+        place, key = spot.place, (spot.path, spot.place.position)
+        if not place.is_vouched or place.records is None:
+            return place.records if (first, last) == (spot.first, spot.last) else None
+        return place.records if self._counted.setdefault(key, first) == first else 0
 
     def plain(self, first: int, last: int) -> Iterator[Loss]:
         """Yield the losses of offsets that no source has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
@@ -19,6 +19,7 @@ from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ _PIECE = 1024 * 1024
 _SNAPSHOTS = 2  # a broker keeps those of the last two segments, and the one at the end
 
 
-class Settings(NamedTuple):
+class Settings(TupleValue):
     """How segments are written.
 
     Args:
@@ -143,7 +144,7 @@ class SegmentWriter:
                 start += 1
             elif not count:  # the segment, or one of its indexes, is full
                 self._close()
-                self._open(first_of(start))
+                self._open(self._name(first_of(start), window.cell(start, layout.LAST_OFFSET)))
         return written
 
     # --- segments -------------------------------------------------------------------------------------------
@@ -155,10 +156,15 @@ class SegmentWriter:
         if self._segment is None:
             self._source_base = base
             self._open(base)
-        elif source_base is not None and source_base > self._source_base and source_base <= first:
+        elif source_base is not None and self._source_base < source_base <= max(first, self.end):
             self._close()
             self._source_base = source_base
-            self._open(first if self.end > source_base else base)
+            is_here = self.end <= source_base <= first
+            self._open(base if is_here else self._name(first, window.cell(0, layout.LAST_OFFSET)))
+
+    def _name(self, first: int, last: int) -> int:
+        """The name of a new segment: the end so far, where its first batch begins below. Source: LocalLog.roll."""
+        return self.end if first < self.end <= last else first
 
     def _open(self, base: int) -> None:
         self._segment = _Segment(base, self._settings, self._producers, self._partition)

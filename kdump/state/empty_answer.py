@@ -12,7 +12,16 @@ from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.render.terminal.numbers import counted
 from kdump.render.times import iso
-from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.rows.coordinators import (
+    ChangeRow,
+    ClusterRow,
+    CommitRow,
+    CopyChosen,
+    GroupRow,
+    Horizon,
+    OpenRow,
+    TransactionRow,
+)
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
 from kdump.words.command import ShellCommand, command_line, operand

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING
 
+from kdump.format.batch import layout
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.batch.offset_order import header_facts
 from kdump.format.batch.walk import Border, CheckedWalk
@@ -17,13 +19,15 @@ from kdump.storage.open_files import OpenFileCache
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
     from kdump.format.batch.offset_order import HeaderFacts
+    from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 _SMALL = 256 * 1024  # bytes: such a log is read from its beginning
+_FAR = 64 * 1024 * 1024  # bytes: no overlap goes back over so much
 _BORNE_OUT = 2  # batches: of one alone a wrong bit may tell another epoch
 
 
@@ -31,21 +35,23 @@ class EpochsBeside(EpochsAround):
     """What the logs beside a log, and the checkpoint, say of the leader epochs of its batches.
 
     Args:
-        log_before, log_after: paths of the logs; None where there is none.
+        log_before: path of the log before; None where there is none.
+        logs: the path of the log, and those of the logs behind it.
         entries, floor, is_other: of the checkpoint.
     """
 
     def __init__(
         self,
         log_before: str | None,
-        log_after: str | None,
+        logs: Sequence[str],
         entries: Sequence[EpochEntry] = (),
         floor: int = 0,
         *,
         is_other: bool = False,
     ) -> None:
         super().__init__(entries, floor, is_other=is_other)
-        self._log_before, self._log_after = log_before, log_after
+        self._log_before, self._logs = log_before, logs
+        self._starts_behind: dict[int, tuple[int, float, bool]] = {}  # by epoch: see `begins_behind`
 
     def alone(self) -> EpochsAround:
         """Return what the checkpoint says."""
@@ -65,7 +71,36 @@ class EpochsBeside(EpochsAround):
 
     @cached_property
     def _after(self) -> int | None:
-        return None if self._log_after is None else self._borne_out(_at_end(self._log_after, is_end=False))
+        return self._borne_out(_at_end(self._logs[1], is_end=False)) if len(self._logs) > 1 else None
+
+    def begins_behind(self, epoch: int, position: int) -> bool:
+        """Tell whether an epoch of the checkpoint begins behind a position of the log, in file order.
+
+        That is so where the next batch of that epoch is the one with which it begins.
+
+        Args:
+            epoch: one of the checkpoint.
+            position: of a batch, bytes.
+        """
+        start, end, found = self._starts_behind.get(epoch, (position, position, False))
+        if not start <= position < end:
+            end, found = self._next_of(epoch, position)
+            self._starts_behind[epoch] = position, end, found
+        return found
+
+    def _next_of(self, epoch: int, position: int) -> tuple[float, bool]:
+        """Where the next batch of an epoch lies in the log, and if it is the first; infinite where it is in no log."""
+        at, left = position, _FAR
+        for path in self._logs:
+            for window in _windows(path, at):
+                for k, one in enumerate(window.column(layout.LEADER_EPOCH)):
+                    if one == epoch and (facts := header_facts(window, k)).trusted:
+                        return facts.position if path == self._logs[0] else inf, self.begins(epoch, facts.first)
+                left -= window.end(window.count) - window.cell(0, layout.POSITION)
+                if left < 0:
+                    return inf, False
+            at = 0
+        return inf, False
 
     def _borne_out(self, found: list[HeaderFacts]) -> int | None:
         """The epoch of two batches that agree, or of one that the checkpoint has: one wrong bit makes neither."""
@@ -96,6 +131,21 @@ def _at_end(path: str, *, is_end: bool) -> list[HeaderFacts]:
             if not is_end and len(found) == _BORNE_OUT:
                 break
     return [] if any(one.gap for one in wrong) else found
+
+
+def _windows(path: str, position: int) -> Iterator[Window]:
+    """The batches of a log from a position on, as far as one adjoins the other."""
+    with suppress(OSError, UnreadableError), OpenFileCache() as cache:
+        log = Segment(path, 0, cache, follow=False).log
+        wrong: list[Finding] = []
+        yield from CheckedWalk(
+            log,
+            wrong.append,
+            next_base=None,
+            max_batch_bytes=MAX_BATCH_BYTES,
+            border=Border(position=position),
+            resync=False,
+        ).windows()
 
 
 def _ends(count: int, *, is_end: bool) -> range:

@@ -10,11 +10,10 @@ below its first segment, has an entry in the log-start-offset-checkpoint).
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
@@ -24,9 +23,9 @@ from kdump.storage.file_source import OpenFailure, first_line
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import SALVAGE_ROWS, parse_name
 from kdump.storage.open_files import open_source
-from kdump.storage.own_files import why_not_of_owner
 from kdump.storage.paths import exists, is_remote
 from kdump.storage.segment import Segment, cut_off
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -154,7 +153,7 @@ def end_beside(directory: PartitionDir, segment: Segment) -> int | None:
     return max(ends, default=None)
 
 
-class LostBehind(NamedTuple):
+class LostBehind(TupleValue):
     """Offsets that a log had behind its last batch.
 
     Args:
@@ -210,6 +209,10 @@ class LostOffsets:
         source = open_source(self._rows, follow=False)
         if isinstance(source, OpenFailure):
             return found, None if source.missing else self._unread(source.kind, source.sentence)
+        import json
+
+        from kdump.storage.own_files import why_not_of_owner
+
         with source:
             try:
                 if not is_remote(self._rows):

@@ -12,7 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Trait
 from kdump.format.batch import _scan, layout
@@ -22,7 +22,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -125,7 +125,7 @@ class _Found(Value):
     logs: dict[int, Misplaced]
 
 
-class _Span(NamedTuple):
+class _Span(TupleValue):
     """What a log has: by its name, first offset, and the one after the last."""
 
     name: int
@@ -133,7 +133,7 @@ class _Span(NamedTuple):
     end: int
 
 
-class _Whole(NamedTuple):
+class _Whole(TupleValue):
     """All of a log: the same, whether offsets are missing inside, and the epochs of its first and last batch."""
 
     span: _Span
@@ -172,7 +172,11 @@ class _Search:
             if place is not None:
                 found[place.name] = place
         bases = Counter(one.base for one in found.values())
-        return {name: self._with_snapshot(one, bases) for name, one in found.items() if bases[one.base] == 1}
+        found = {name: one for name, one in found.items() if bases[one.base] == 1}
+        while blocked := [name for name, one in found.items() if one.base in names and one.base not in found]:
+            for name in blocked:  # a log that stays holds the name
+                del found[name]
+        return {name: self._with_snapshot(one, bases) for name, one in found.items()}
 
     def _with_snapshot(self, one: Misplaced, bases: Container[int]) -> Misplaced:
         """Add the snapshot of the wrong name where all files of the segment have that, and no other segment is it."""
@@ -325,7 +329,7 @@ class _Search:
         return found
 
 
-class _Header(NamedTuple):
+class _Header(TupleValue):
     """The header of a batch: offsets, and where the next one begins; that of a wrapper tells its last offset only."""
 
     first: int | None

@@ -24,7 +24,7 @@ from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
 from kdump.rescue.next_steps import _steps_without, steps_for
 from kdump.rescue.salvage import Wanted, _without, salvage
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.faults import Full, fails, killed_at

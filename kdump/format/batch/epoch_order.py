@@ -67,11 +67,26 @@ class EpochsAround:
         return self._epochs[bisect_right(self._starts, offset) - 1] if known else None
 
     def of(self, batch: HeaderFacts) -> int | None:
-        """Return the epoch that the checkpoint has for a batch; its own where that is one of two."""
+        """Return the epoch that the checkpoint has for a batch; its own where that is one of two.
+
+        None where it says nothing of it.
+        """
         if batch.first is None:
             return None
         found = self.at(batch.first)
-        return batch.epoch if found is not None and self.at(batch.last) == batch.epoch else found
+        if found is None or self.at(batch.last) == batch.epoch:
+            return None if found is None else batch.epoch
+        is_of_later = batch.epoch is not None and batch.epoch < found and self.begins_behind(found, batch.position)
+        return None if is_of_later else found
+
+    def begins_behind(self, _epoch: int, _position: int) -> bool:
+        """Tell whether an epoch of the checkpoint begins behind a position of the log, in file order.
+
+        It then says nothing of what lies before: a broker that writes an epoch removes those from the file that begin
+        at its start offset or above. Their batches stay where the new ones overlap them. Source:
+        LeaderEpochFileCache.assign.
+        """
+        return False
 
     def begins(self, epoch: int | None, offset: int | None) -> bool:
         """Tell whether the checkpoint has an epoch that begins at an offset: a batch of both is where it belongs."""

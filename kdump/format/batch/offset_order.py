@@ -8,16 +8,20 @@ where they reach into the next segment, which may be a stale one, or over the en
 offsets are wrong only if one bit of each makes them fill what lies between the good batch and that offset. Where none
 knows that end, the batch before them alone tells nothing: a broker writes such an overlap where an append failed
 half-way, or leaders changed. Nor is a batch moved with which its epoch begins by the leader-epoch-checkpoint. A batch
-that overlaps the one before it, and that nothing moves, stays where it is: a broker serves its offsets from there.
+that overlaps the one before it, and that nothing moves, stays where it is: a broker serves its offsets from there. The
+first one of a segment overlaps the segment before it where it begins below its name: that is the log end offset then.
+Source: LocalLog.roll, LogSegment.ensureOffsetInRange.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import OVERLAP, Code, Finding, Report
 from kdump.format.batch import layout
+from kdump.format.java_values import MIN_LONG
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
 
 
-class HeaderFacts(NamedTuple):
+class HeaderFacts(TupleValue):
     """The fields of one batch that the folds compare.
 
     Args:
@@ -133,7 +137,7 @@ def unknown() -> None:
     """Nobody knows where the log ends."""
 
 
-class _Waiting(NamedTuple):
+class _Waiting(TupleValue):
     """A batch that waits for those behind it to be judged.
 
     Args:
@@ -153,7 +157,7 @@ _MOST = 6  # batches that wait
 _SURE = 3  # so many that adjoin each other are right
 _WRONG, _HOLE, _BACK = 100, 10, 250  # what a wrong batch, a hole, and going back below what was believed cost
 _NEVER = 1 << 40
-_BITS = (*(1 << bit for bit in range(63)), -(1 << 63))
+_BITS = (*(1 << bit for bit in range(63)), MIN_LONG)
 
 
 class OffsetFold:
@@ -257,7 +261,8 @@ class OffsetFold:
             self._accept(one)
             return
         before = self._waiting[-1].batch if self._waiting else self._good
-        ascends = new.may_be and (before is None or _is_above(one, before))
+        is_below = not _is_above(one, self._waiting[-1].batch) if self._waiting else self._is_below(one)
+        ascends = new.may_be and not is_below
         self._calm = self._calm + 1 if ascends else 0
         adjoins = before is not None and one.first == before.last + 1
         self._run = self._run + 1 if adjoins and ascends and not is_lost and self._waiting else 1
@@ -290,9 +295,22 @@ class OffsetFold:
         first = _begin(one)
         if first < 0 or first + _span(one) > layout.LARGEST_OFFSET:
             return False
-        if self._segment == layout.UNKNOWN:
-            return True
-        return first >= self._segment and one.last - self._segment <= layout.MAX_INT
+        return self._segment == layout.UNKNOWN or 0 <= one.last - self._segment <= layout.MAX_INT
+
+    @property
+    def _floor(self) -> int | None:
+        """The last offset before the next batch: of the good one, or of the segment before; None where none is known.
+
+        Where the name is above the first batch of a segment, the one before it has ended there.
+        """
+        if self._good is not None:
+            return self._good.last
+        return None if self._segment == layout.UNKNOWN else self._segment - 1
+
+    def _is_below(self, one: HeaderFacts) -> bool:
+        """Whether a batch begins among the offsets that lie before it."""
+        floor = self._floor
+        return floor is not None and _begin(one) <= floor
 
     # --- which of those that wait are right -----------------------------------------------------------------
     def _settle(self, *, is_sure: bool) -> None:
@@ -343,7 +361,7 @@ class OffsetFold:
             best, before = _NEVER, [-1]
             if one.may_be:
                 best = self._cost_between(good, waiting, -1, j)
-                best += _BACK if good is not None and not _is_above(one.batch, good) else 0
+                best += _BACK if self._is_below(one.batch) else 0
                 best += self._reaches_over(one)
             for i in range(j if one.may_be else 0):
                 if _is_above(one.batch, waiting[i].batch):
@@ -432,7 +450,7 @@ class OffsetFold:
             self._blame_all(waiting[begin:k], after)
             if after is not None:
                 self._open |= after.is_lost
-                if self._good is not None and not _is_above(after.batch, self._good):
+                if self._is_below(after.batch):
                     following = waiting[k + 1] if k + 1 < len(waiting) else None
                     self._blame_all((after,), following)  # offsets continue from the lower one
                 else:
@@ -447,16 +465,27 @@ class OffsetFold:
             wrong: they.
             after: the right one behind them; None where there is none.
         """
-        for one, place in zip(wrong, self._places(wrong, after) if wrong else (), strict=True):
-            self._open |= one.is_lost
-            following = None if after is None else after.batch
+        following = None if after is None else after.batch
+        for k, (one, place) in enumerate(zip(wrong, self._places(wrong, after) if wrong else (), strict=True)):
             held = one.batch
+            if self._stays(one, following, place):
+                self._keep(held)
+                self._blame_all(self._but_for_next(wrong[k + 1 :]), after)
+                return
+            self._open |= one.is_lost
             if one.may_be:
                 self._wrong(held, following, place)
             elif held.first is not None and self._adjoins(held):
                 self._delta(held, following)
             else:
                 self._out_of_range(held, place)
+
+    def _but_for_next(self, wrong: Sequence[_Waiting]) -> Sequence[_Waiting]:
+        """Take those that go on from the good one, which was taken for wrong as they were; return the others."""
+        while wrong and wrong[0].may_be and not wrong[0].is_lost and self._adjoins(wrong[0].batch):
+            self._accept(wrong[0].batch)
+            wrong = wrong[1:]
+        return wrong
 
     def _places(self, wrong: Sequence[_Waiting], after: _Waiting | None) -> list[int | None]:
         """Return the base offsets that batches must have had, None for each where nobody knows, or one is borne out."""
@@ -501,7 +530,8 @@ class OffsetFold:
 
     def _ends_with(self, one: HeaderFacts) -> bool:
         """Whether the log ends where a batch ends that adjoins the good one: that one alone tells nothing."""
-        return self._good is not None and self._good.last + _span(one) + 2 == self._log_end
+        floor = self._floor
+        return floor is not None and floor + _span(one) + 2 == self._log_end
 
     def _from_left(self, wrong: Sequence[_Waiting]) -> list[int | None]:
         """The base offsets with which batches adjoin what lies before them."""
@@ -559,10 +589,9 @@ class OffsetFold:
     def _wrong(self, held: HeaderFacts, after: HeaderFacts | None, expected: int | None) -> None:
         first = _begin(held)
         log_end = None
-        if self._good is not None and self._overlaps(held, after, expected):
-            self._overlap(held, self._good.last)
-            return
-        if self._good is not None and first <= self._good.last:
+        if first < self._segment:
+            why = f"is below the base offset {self._segment} of the file"
+        elif self._good is not None and first <= self._good.last:
             why = f"is not above the last offset {self._good.last} before it"
         elif after is not None:
             why = "lies above the batch after it"
@@ -571,36 +600,54 @@ class OffsetFold:
         else:
             log_end = self._end
             why = f"lies above the end of the log by its other files, {log_end}, where this batch fits exactly"
-        self._blame(Code.O03, held, first, expected, {"why": why, LOG_END: log_end})
+        code = Code.O01 if first < self._segment else Code.O03
+        self._blame(code, held, first, expected, {"why": why, LOG_END: log_end})
 
-    def _overlaps(self, held: HeaderFacts, after: HeaderFacts | None, expected: int | None) -> bool:
-        """Whether a batch that is told to be wrong lies where it was written, among those before it or over their end.
+    def _stays(self, one: _Waiting, after: HeaderFacts | None, expected: int | None) -> bool:
+        """Whether a batch that is taken for wrong lies where it was written, among those before it or over their end.
 
-        It does where nothing has another place for it, and it ends below what follows. What follows may bear it out,
-        or the leader-epoch-checkpoint; else one bit of it may be wrong, unless no bit makes it adjoin the one before.
+        It does where its epoch begins with it, or where nothing has another place for it. What follows may bear it out,
+        or leave no place between what is there and itself; else one bit of it may be wrong, unless no bit makes it
+        adjoin the one before.
         """
-        good = self._good
-        if good is None or expected is not None or self._open or held.first is None or good.first is None:
+        held, floor, good = one.batch, self._floor, self._good
+        if not one.may_be or expected is not None or held.first is None or floor is None:
             return False
-        if not held.first <= good.last:
+        if good is not None and good.first is None:
             return False
-        end, last = self._next_base if after is None else after.first, max(held.last, good.last)
-        if after is None and (end is None or end > last):
-            return True  # the arithmetic of one neighbour alone says nothing
-        if end is None or end <= last:
-            return False
-        if end == last + 1 or self._begins(held.epoch, held.first):
+        if self._begins(held.epoch, held.first):
             return True
-        has_room = held.last <= good.last and end - good.last - 1 > _span(held)
-        return not has_room and ((good.last + 1) ^ held.first).bit_count() != 1
+        is_below, last = held.first <= floor, max(held.last, floor)
+        is_lost = self._open or one.is_lost
+        if after is None:  # the arithmetic of one neighbour alone says nothing
+            return is_below and not is_lost and (self._next_base is None or self._next_base > last)
+        if after.first is None:
+            return False
+        has_room = after.first - floor - 1 > _span(held)
+        if not has_room or (is_below and after.first == last + 1):
+            return True
+        return is_below and not is_lost and held.last > floor and ((floor + 1) ^ held.first).bit_count() != 1
 
-    def _overlap(self, held: HeaderFacts, before: int) -> None:
+    def _keep(self, held: HeaderFacts) -> None:
+        """Take a batch as right that was taken for wrong."""
+        if self._is_below(held):
+            self._overlap(held)
+        else:
+            self._gap(held)
+            self._accept(held)
+
+    def _overlap(self, held: HeaderFacts) -> None:
+        before = self._floor
         assert held.first is not None
+        assert before is not None
         last = min(before, held.last)
         both = f"{held.first}..{last}" if held.first < last else str(last)
         are = "are" if held.first < last else "is"
+        what = f"not above the last offset {before} before it"
+        if self._good is None:
+            what = f"below the base offset {self._segment} of the file, up to which the segment before goes"
         values: dict[str, int | str | None] = {
-            "why": f"is not above the last offset {before} before it: {both} {are} there twice",
+            "why": f"is {what}: {both} {are} there twice",
             "remedy": f"none: no offset is lost, and a broker serves all; readers may get {both} twice",
             OVERLAP: last,
         }

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.item import Prediction, Step
     from kdump.render.fold import Folded
     from kdump.render.html.collected import Collected, FoundInFile, PartitionFound, SegmentFound
     from kdump.render.tally import Tally
+    from kdump.rows.verdict import Prediction, Step
 
 _ROWS = 100  # sound partitions that have a row of their own
 _LISTED = 12  # marks of an axis that stand below it as text
@@ -289,7 +289,7 @@ class Report:
         lost, found = LossSum(one.path), []
         for loss in one.lost.losses:
             lost.add(loss)
-            elsewhere = loss.elsewhere
+            elsewhere = loss.replicas
             found.append(
                 {
                     "offsets": _range(loss.offset, loss.last_offset),
@@ -658,7 +658,7 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
                 "sentences": prediction_sentences(row, _end(one)),
                 "exact": f"lost bytes: {row.bytes_lost}, records: {row.records_lost}" if row.bytes_lost else "",
                 "assumed": list(row.assumed),
-                "cause": None if row.cause is None else f"{row.cause[0]} in {row.cause[1]}",
+                "cause": None if row.cause is None else f"{row.cause.code} in {row.cause.file}",
                 "java": row.reason_class,
             }
         )

@@ -16,7 +16,7 @@ from kdump.render.times import moment
 if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
-    from kdump.item import LookupAnswer
+    from kdump.rows.lookup import LookupAnswer
 
 
 class FindText:
