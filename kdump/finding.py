@@ -27,9 +27,10 @@ class Severity(Enum):
 
 
 class Trait(Enum):
-    """What is so of every finding of a code; the rows of the table have them, and the rest of kdump asks the row.
+    """What several codes have in common. Their rows in the table have it, and whoever needs to know asks the row.
 
-    Of a row: `Trait.HOLE in finding.code.traits`.
+    `Trait.HOLE in finding.code.traits` tells whether a code has it. What a finding adds to its code, as its severity
+    or its values, is a property of `Finding`.
     """
 
     # What can be done.
