@@ -118,7 +118,7 @@ class CheckedWalk:
         self._window_size = WINDOW_SIZE
         self._resync = Resync(source, hints, search=resync)
         self._fresh = self._resync.state
-        self._judge = Judge(source, report, self._resync, segment)
+        self._judge = Judge(source, report, self._resync, segment, next_base)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
         self.checks = HeaderChecks(source.name, report, segment, next_base, known_end, around)
         self._ended = False
