@@ -320,7 +320,7 @@ def _logs_of(directory: PartitionDir, source: str) -> list[SourceLog]:
     afters = [base for base, _ in logs[1:]]
     return [
         SourceLog(listing.join(f"{name:020}.log"), base, after, source, moved.get(name))
-        for (base, name), after in zip(logs, [*afters, None], strict=True)
+        for (base, name), after in zip(logs, [*afters, None], strict=False)
     ]
 
 
