@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kdump.api.log import Batch, Log, records
     from kdump.api.verdict import Verdict, verify
     from kdump.finding import Code, Finding, Severity
-    from kdump.item import Certainty, Loss, Prediction, Step
+    from kdump.rows.verdict import Certainty, Loss, Prediction, Step
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,18 +23,18 @@ __all__ = [
 _HOMES = {
     "Batch": "kdump.api.log",
     "BatchColumns": "kdump.api.columns",
-    "Certainty": "kdump.item",
+    "Certainty": "kdump.rows.verdict",
     "Code": "kdump.finding",
     "Error": "kdump.api.errors",
     "Finding": "kdump.finding",
     "Location": "kdump.api.answers",
     "Log": "kdump.api.log",
-    "Loss": "kdump.item",
-    "Prediction": "kdump.item",
+    "Loss": "kdump.rows.verdict",
+    "Prediction": "kdump.rows.verdict",
     "Record": "kdump.api._rows",
     "RecordColumns": "kdump.api.columns",
     "Severity": "kdump.finding",
-    "Step": "kdump.item",
+    "Step": "kdump.rows.verdict",
     "Verdict": "kdump.api.verdict",
     "find_offset": "kdump.api.answers",
     "find_time": "kdump.api.answers",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 
-from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.item import Complaint, Died, RecordsUnread, SanityFailed
 from kdump.storage.file_source import OpenFailure
 
@@ -84,7 +84,7 @@ class RunStatus:
         if isinstance(item, Finding):
             self._errors |= item.severity is Severity.ERROR and item.code is not Code.F06  # that is 5, as other files
             self._warnings |= item.severity is Severity.WARNING
-            self._incomplete |= item.code in NOT_ALL_READ
+            self._incomplete |= Trait.NOT_ALL_READ in item.code.traits
         elif isinstance(item, OpenFailure):
             self._missing |= item.missing
             self._incomplete |= not item.missing and item.kind != "skipped"
@@ -100,7 +100,7 @@ class RunStatus:
         if not isinstance(item, Finding):
             return False
         is_warning = item.severity is Severity.WARNING and self._fail_on == "warning"
-        return item.severity is Severity.ERROR or is_warning or item.code in NOT_ALL_READ
+        return item.is_unsound or is_warning
 
     def join(self, other: RunStatus) -> None:
         """Take what another one has seen into account."""

@@ -6,11 +6,12 @@ bytes. The codes are one table: the sentence of each stands here, and a check gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from functools import cached_property
 from types import MappingProxyType
 
-from kdump.value import Value
+from kdump.row import Kind, Row, column, computed
 
 TYPE_CHECKING = False  # `typing` costs more than this module
 if TYPE_CHECKING:
@@ -23,6 +24,80 @@ class Severity(Enum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+class Trait(Enum):
+    """What is so of every finding of a code; the rows of the table have them, and the rest of kdump asks the row.
+
+    Of a row: `Trait.HOLE in finding.code.traits`.
+    """
+
+    # What can be done.
+    PATCH_HEADER = "kdump patch-header mends it, where the field can have one value only"
+    REINDEX = "kdump reindex mends it, where the log says what the file has to be"
+    TRUNCATE = "kdump truncate takes it away, with all that is behind it"
+    URGENT = "waiting costs more: a step about it comes before all others, whatever its severity"
+    RESTORED = "a step that restores or salvages the partition brings back what is missing, so none is about it alone"
+
+    # What is not read, and what a reader of the log gets.
+    NOT_ALL_READ = "a part of a file was not read or not searched: whoever asked has no full answer"
+    BAD_CRC = "the CRC does not match: nothing in the batch is to be trusted"
+    UNREADABLE = "as an error: a consumer does not get over this batch, though its CRC is right"
+    RECORDS_SKIPPED = "the header keeps readers from the records, and no finding about these says so"
+
+    # Batches.
+    MISPLACED = "the base offset is wrong; no CRC covers it"
+    OUTSIDE_SEGMENT = "the batch has offsets that no batch of its log can have"
+    BATCH_LENGTH = "the batch length is wrong"
+    BREAKS_CHAIN = "bytes may have been put in or taken out before this batch, or the next one"
+    UNFINISHED = "a broker that appends leaves the end of a log like this: while the log grows it is V03"
+    ZEROS = "there are zero bytes, and nothing else"
+    COPIED_AS_TEXT = "a copy in text mode does this to a log: where it has, F13 explains it"
+
+    # Offsets that no batch has.
+    HOLE = "other batches follow these offsets, in the log or in the next one"
+    OR_COMPACTION = "compaction does this too: a note in a log with holes"
+    KNOWN_BATCHES = "it shows that there were batches behind the end of a log: their offsets are lost"
+    KNOWN_OFFSETS = "a file of no segment shows that a log went on: a truncation leaves such a file too"
+    LOST_AS_ERROR = "as an error it tells of a log that is gone, or of the end of one"
+
+    # Causes and effects.
+    CAUSE = "explains what else is wrong with its segment, and no command mends it"
+    WITNESSED = "the indexes show it: who builds them again gives that up"
+    KEEPS_INDEXES = "reindex leaves the indexes of its segment as they are, unless it is forced"
+    INDEX_ENTRY = "about an offset index or a time index: an effect of X09, or of F15"
+    ODD_ENTRIES = "no broker writes such entries, for no segment: X09 does not explain them"
+    PRODUCER_STATE = "contradicts the producers that the log has shown: an effect of F15 here, or in the segment before"
+    NEIGHBOURS = "contradicts the segments around it, or their epochs: an effect of F15"
+    BEYOND_END = "may be about offsets behind the end of its log: an effect of F14; nothing where no one knows that end"
+    ABOVE_END = "a file of no segment names offsets above the end of the log: an effect of what has cut that"
+
+    # Files.
+    UNSOUND_SNAPSHOT = "the snapshot is damaged, or not what the log says"
+    ODD_NAME = "no broker gives a file this name"
+    OTHER_REPLICA = "another replica has something else"
+
+    __hash__ = object.__hash__  # members are what they are by identity; the hash of an Enum is slow
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(code.name for code in Code if self in code.traits)
+
+    def is_among(self, names: Iterable[str]) -> bool:
+        """Tell whether one of some codes has it.
+
+        Args:
+            names: of the codes.
+        """
+        return not self._names.isdisjoint(names)
+
+
+REPAIR_COMMANDS: Mapping[Trait, str] = MappingProxyType({
+    Trait.PATCH_HEADER: "patch-header",
+    Trait.REINDEX: "reindex",
+    Trait.TRUNCATE: "truncate",
+})  # fmt: skip
+"""The commands that mend, in the order in which they are tried. A code without one is mended by a person, or not."""
 
 
 class _Number(int):
@@ -42,51 +117,79 @@ _MANY = {"entry": "entries"}
 class Code(Enum):
     """The table of findings: one row a code. Codes are only ever added; scripts match them.
 
-    A sentence may name the fields of its finding (`{found}`, `{expected}`, `{offset}` ...) and the keys of its
-    `values`, and `{missing}` where those have `missing_first` and `missing_last`: "offsets 3..5 are". Which commands
-    mend a code, where the files allow it, stands below the table.
+    A row has the name, the severity, the sentence, the remedy, and in a line of their own the traits. A sentence may
+    name the fields of its finding (`{found}`, `{expected}`, `{offset}` ...) and the keys of its `values`, and
+    `{missing}` where those have `missing_first` and `missing_last`: "offsets 3..5 are".
     """
 
-    def __init__(self, slug: str, severity: Severity, sentence: str, remedy: str) -> None:
-        self.slug = slug
-        self.severity = severity
-        self.sentence = sentence
-        self.remedy = remedy
+    slug: str
+    severity: Severity
+    sentence: str
+    remedy: str
+    traits: frozenset[Trait]
+
+    def __new__(cls, slug: str, severity: Severity, sentence: str, remedy: str, *traits: Trait) -> Code:
+        """Make a row; its traits are no part of its value, which goes from process to process."""
+        code = object.__new__(cls)
+        code._value_ = slug, severity, sentence, remedy
+        code.slug, code.severity, code.sentence, code.remedy = code._value_
+        code.traits = frozenset(traits)
+        return code
 
     # fmt: off
-    F01 = ("odd-name", Severity.ERROR, "{why}", "move the file out of the directory")
+    F01 = ("odd-name", Severity.ERROR, "{why}", "move the file out of the directory",
+           Trait.ODD_NAME)
     F02 = ("empty-log", Severity.NOTE, "the log is empty", "none")
     F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; no broker makes one over {expected}",
-           "see what lies behind that size, often a hole; restore the replica, or rebuild the index")
+           "see what lies behind that size, often a hole; restore the replica, or rebuild the index",
+           Trait.REINDEX, Trait.TRUNCATE)
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
-    F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica")
-    F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
-    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index file time counts", "rebuild the index before a broker starts")
-    F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
+    F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica",
+           Trait.URGENT, Trait.NOT_ALL_READ)
+    F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly",
+           Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR)
+    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index file time counts", "rebuild the index before a broker starts",
+           Trait.REINDEX)
+    F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica",
+           Trait.TRUNCATE, Trait.COPIED_AS_TEXT)
 
     F11 = ("odd-directory", Severity.ERROR, "this is not a partition directory: a broker does not start while it is here", "move it out of the log directory")
     F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both", "move one of them out of its log directory")
-    F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica")
-    F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness")
-    F15 = ("segment-foreign", Severity.ERROR, "this is {what}: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica")
-    F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; then {rescue} makes a partition of it")
+    F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica",
+           Trait.CAUSE)
+    F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness",
+           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)
+    F15 = ("segment-foreign", Severity.ERROR, "this is {what}: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica",
+           Trait.CAUSE, Trait.KEEPS_INDEXES)
+    F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; to make a partition of it: {rescue}",
+           Trait.URGENT)
 
     L01 = ("short-tail", Severity.ERROR, "{length:byte} at the end {length:is} too few for a batch header",
-           "truncate at the end of the last batch")
+           "truncate at the end of the last batch",
+           Trait.TRUNCATE, Trait.UNFINISHED, Trait.COPIED_AS_TEXT)
     L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing:byte} past {where}",
-           "restore from another replica, or truncate at the start of this batch")
-    L03 = ("zero-tail", Severity.ERROR, "only zero bytes up to the end of the file", "truncate at the start of the zeros")
-    L04 = ("zero-hole", Severity.ERROR, "zero bytes where a batch should be", "restore from another replica")
+           "restore from another replica, or truncate at the start of this batch",
+           Trait.TRUNCATE, Trait.UNFINISHED, Trait.COPIED_AS_TEXT)
+    L03 = ("zero-tail", Severity.ERROR, "only zero bytes up to the end of the file", "truncate at the start of the zeros",
+           Trait.TRUNCATE, Trait.UNFINISHED, Trait.ZEROS)
+    L04 = ("zero-hole", Severity.ERROR, "zero bytes where a batch should be", "restore from another replica",
+           Trait.TRUNCATE, Trait.ZEROS, Trait.COPIED_AS_TEXT)
     L05 = ("bad-length", Severity.ERROR, "the batch length {found} is below the smallest possible one",
-           "restore from another replica, or restore the length field")
+           "restore from another replica, or restore the length field",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.BATCH_LENGTH, Trait.BREAKS_CHAIN, Trait.COPIED_AS_TEXT)
     L06 = ("short-length", Severity.ERROR, "the batch length {found} is too small for a header of magic 2",
-           "restore from another replica, or restore the length field")
+           "restore from another replica, or restore the length field",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.BATCH_LENGTH, Trait.BREAKS_CHAIN, Trait.COPIED_AS_TEXT)
     L07 = ("wrong-length", Severity.ERROR, "the batch length {found} is wrong",
-           "restore from another replica, or restore the length field")
+           "restore from another replica, or restore the length field",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.BATCH_LENGTH, Trait.BREAKS_CHAIN, Trait.COPIED_AS_TEXT)
     L08 = ("huge-length", Severity.ERROR, "the batch length {found} reaches past the end of the file",
-           "restore from another replica, or restore the length field")
-    L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
-    L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the option that the message names, if it names one")
+           "restore from another replica, or restore the length field",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.BATCH_LENGTH, Trait.BREAKS_CHAIN, Trait.COPIED_AS_TEXT)
+    L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica",
+           Trait.TRUNCATE, Trait.COPIED_AS_TEXT)
+    L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the option that the message names, if it names one",
+           Trait.NOT_ALL_READ)
 
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker {broker}; the data has {data}",
            "a consumer gets the broker's answer; --scan tells what can be read")
@@ -101,96 +204,158 @@ class Code(Enum):
            "name the metadata log among the paths, or say what the topic has with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER")
 
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {records} cannot be trusted",
-           "restore from another replica; a consumer can skip to the next batch")
+           "restore from another replica; a consumer can skip to the next batch",
+           Trait.TRUNCATE, Trait.BAD_CRC, Trait.COPIED_AS_TEXT)
     B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
-           "restore from another replica")
+           "restore from another replica",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.BAD_CRC, Trait.COPIED_AS_TEXT)
     B03 = ("magic-unknown", Severity.ERROR, "magic {found}, but the CRC is right for magic 2: consumers fail here, the broker does not notice",
-           "restore the magic byte to {expected} (the CRC stays right)")
+           "restore the magic byte to {expected} (the CRC stays right)",
+           Trait.PATCH_HEADER, Trait.TRUNCATE)
     B04 = ("magic-wrong", Severity.ERROR, "magic {found}, but the CRC is right for magic {expected}",
-           "restore the magic byte to {expected} (the CRC stays right)")
-    B05 = ("codec-unknown", Severity.ERROR, "compression type {found} does not exist", "restore from another replica")
+           "restore the magic byte to {expected} (the CRC stays right)",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.BREAKS_CHAIN, Trait.COPIED_AS_TEXT)
+    B05 = ("codec-unknown", Severity.ERROR, "compression type {found} does not exist", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE, Trait.RECORDS_SKIPPED)
     B06 = ("attributes-reserved", Severity.WARNING, "reserved attribute bits are set ({found:#06x})", "use a newer kdump if Kafka has given them a meaning")
-    B07 = ("last-offset-delta", Severity.ERROR, "lastOffsetDelta {found} cannot be right", "restore from another replica")
-    B08 = ("record-count", Severity.ERROR, "record count {found} cannot be right", "restore from another replica")
+    B07 = ("last-offset-delta", Severity.ERROR, "lastOffsetDelta {found} cannot be right", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
+    B08 = ("record-count", Severity.ERROR, "record count {found} cannot be right", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
     B09 = ("count-zero", Severity.ERROR, "record count 0, but {found:byte} of records follow: consumers lose them silently",
-           "restore from another replica")
+           "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE, Trait.RECORDS_SKIPPED)
     B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
-    B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica")
+    B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
 
-    O01 = ("offset-below-name", Severity.ERROR, "base offset {found} {why}", "restore the name of the file, or restore the base offset")
-    O02 = ("offset-overflow", Severity.ERROR, "base offset {found} {why}", "restore the base offset of the batch")
-    O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore from another replica, or restore the base offset")
-    O04 = ("offset-gap", Severity.NOTE, "{missing} missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
-    O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica")
-    O07 = ("segment-gap", Severity.NOTE, "{missing} missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica")
+    O01 = ("offset-below-name", Severity.ERROR, "base offset {found} {why}", "restore the name of the file, or restore the base offset",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.MISPLACED, Trait.OUTSIDE_SEGMENT, Trait.NEIGHBOURS)
+    O02 = ("offset-overflow", Severity.ERROR, "base offset {found} {why}", "restore the base offset of the batch",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.MISPLACED, Trait.OUTSIDE_SEGMENT, Trait.NEIGHBOURS)
+    O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore from another replica, or restore the base offset",
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.MISPLACED, Trait.BREAKS_CHAIN)
+    O04 = ("offset-gap", Severity.NOTE, "{missing} missing before this batch", "none if the topic is compacted; otherwise compare with another replica",
+           Trait.RESTORED, Trait.HOLE)
+    O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica",
+           Trait.NEIGHBOURS)
+    O07 = ("segment-gap", Severity.NOTE, "{missing} missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica",
+           Trait.RESTORED, Trait.HOLE, Trait.LOST_AS_ERROR, Trait.NEIGHBOURS, Trait.BEYOND_END)
 
-    E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field")
-    E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field")
+    E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field",
+           Trait.PATCH_HEADER, Trait.TRUNCATE)
+    E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field",
+           Trait.PATCH_HEADER, Trait.TRUNCATE)
 
-    E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "see what another replica has, kdump verify --replicas DIR OTHER: restore the replica if the batch is wrong, and the checkpoint if that is")
+    E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "see what another replica has, kdump verify --replicas DIR OTHER: restore the replica if the batch is wrong, and the checkpoint if that is",
+           Trait.PATCH_HEADER, Trait.NEIGHBOURS)
 
-    D01 = ("replica-differs", Severity.ERROR, "{why}; the other replica is {other}", "compare with a third replica; the leader's is the one that consumers see")
-    D02 = ("replica-lacks", Severity.WARNING, "{missing} not here; {other} has them", "copy the data from the other replica, unless the topic is compacted")
-    D03 = ("replica-short", Severity.NOTE, "the log ends at offset {found}, and {other} at {end}: this replica has fallen behind, or lost its end", "none if the broker was not in sync when it stopped")
+    D01 = ("replica-differs", Severity.ERROR, "{why}; the other replica is {other}", "compare with a third replica; the leader's is the one that consumers see",
+           Trait.OTHER_REPLICA)
+    D02 = ("replica-lacks", Severity.WARNING, "{missing} not here; {other} has them", "copy the data from the other replica, unless the topic is compacted",
+           Trait.OTHER_REPLICA)
+    D03 = ("replica-short", Severity.NOTE, "the log ends at offset {found}, and {other} at {end}: this replica has fallen behind, or lost its end", "none if the broker was not in sync when it stopped",
+           Trait.OTHER_REPLICA)
 
-    R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica")
-    R02 = ("record-length", Severity.ERROR, "record {index}: length {found} is negative or reaches past the end", "dump the records before it; restore from another replica")
-    R03 = ("record-body", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")
-    R04 = ("field-length", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")
+    R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
+    R02 = ("record-length", Severity.ERROR, "record {index}: length {found} is negative or reaches past the end", "dump the records before it; restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
+    R03 = ("record-body", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
+    R04 = ("field-length", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
     R05 = ("header-text", Severity.NOTE, "record {index}: {why}", "none: readers cope with it")
-    R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica")
+    R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
 
     R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is something else; otherwise see whether it was written by a newer Kafka")
 
-    C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica")
-    C02 = ("codec-ends", Severity.ERROR, "{why}", "restore from another replica")
-    C03 = ("codec-limit", Severity.WARNING, "the records were not all read: {why}", "raise --max-uncompressed-bytes")
-    C04 = ("codec-lies", Severity.ERROR, "the {codec} data declares a size that it cannot have: {why}", "restore from another replica")
-    C05 = ("codec-other", Severity.ERROR, "marked {codec}, but the bytes look like {looks}", "restore the codec bits if every neighbour agrees")
+    C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
+    C02 = ("codec-ends", Severity.ERROR, "{why}", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
+    C03 = ("codec-limit", Severity.WARNING, "the records were not all read: {why}", "raise --max-uncompressed-bytes",
+           Trait.NOT_ALL_READ)
+    C04 = ("codec-lies", Severity.ERROR, "the {codec} data declares a size that it cannot have: {why}", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
+    C05 = ("codec-other", Severity.ERROR, "marked {codec}, but the bytes look like {looks}", "restore the codec bits if every neighbour agrees",
+           Trait.TRUNCATE, Trait.UNREADABLE)
     C06 = ("codec-checksum", Severity.WARNING, "the content checksum of the lz4 frame is wrong; Kafka does not look at it", "compare with another replica")
-    C07 = ("codec-nesting", Severity.ERROR, "{why}", "restore from another replica")
+    C07 = ("codec-nesting", Severity.ERROR, "{why}", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
 
-    P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}", "none for reading; compare with another replica")
-    P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica")
-    P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica")
+    P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}", "none for reading; compare with another replica",
+           Trait.OR_COMPACTION, Trait.PRODUCER_STATE)
+    P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica",
+           Trait.OR_COMPACTION, Trait.PRODUCER_STATE)
+    P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica",
+           Trait.TRUNCATE, Trait.UNREADABLE)
     P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of the log: readers of committed data stop before it", "none while its producer is at work")
     P05 = ("hanging-transaction", Severity.WARNING, "the transaction of producer {producer} hangs, and readers of committed data stop before it: {why}", "make sure that its producer is gone, then abort it with kafka-transactions.sh: kdump transactions has the command")
 
-    X01 = ("index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index")
-    X02 = ("index-zeros", Severity.WARNING, "{count:entry} at the end {count:is} zero: lookups fall back to the start of the log", "rebuild the index")
-    X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is out of order with offset {other} at byte {position} {side} it: a search goes wrong here", "rebuild the index")
-    X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
-    X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
-    X06 = ("index-entry", Severity.NOTE, "offset {offset} is not an end of the batch at byte {found}, which ends with {last}; lookups are right", "none")
-    X07 = ("index-too-long", Severity.ERROR, "the index has offset {found}, and the log ends before offset {end}: a broker believes the index", "rebuild the index before a broker starts")
+    X01 = ("index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
+    X02 = ("index-zeros", Severity.WARNING, "{count:entry} at the end {count:is} zero: lookups fall back to the start of the log", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY)
+    X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is out of order with offset {other} at byte {position} {side} it: a search goes wrong here", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
+    X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY)
+    X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY)
+    X06 = ("index-entry", Severity.NOTE, "offset {offset} is not an end of the batch at byte {found}, which ends with {last}; lookups are right", "none",
+           Trait.INDEX_ENTRY)
+    X07 = ("index-too-long", Severity.ERROR, "the index has offset {found}, and the log ends before offset {end}: a broker believes the index", "rebuild the index before a broker starts",
+           Trait.REINDEX, Trait.KNOWN_BATCHES, Trait.INDEX_ENTRY, Trait.BEYOND_END)
 
-    X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index if lookups matter: kdump reindex FILE --force")
-    X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: they are another segment's, or the log is", "look for the log that they belong to before they are rebuilt")
+    X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index if lookups matter: kdump reindex FILE --force",
+           Trait.INDEX_ENTRY)
+    X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: they are another segment's, or the log is", "look for the log that they belong to before they are rebuilt",
+           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)
 
-    T01 = ("time-index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index")
-    T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index")
-    T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} is out of order with {other} for offset {other_offset} {side} it", "rebuild the index")
-    T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index")
-    T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index")
+    T01 = ("time-index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
+    T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY)
+    T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} is out of order with {other} for offset {other_offset} {side} it", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
+    T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.BEYOND_END)
+    T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index",
+           Trait.REINDEX, Trait.INDEX_ENTRY)
 
-    A01 = ("aborted-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index")
-    A02 = ("aborted-version", Severity.ERROR, "the version of the entry is {found}; a broker looks at its first byte only, and fails if that is above 0", "rebuild the index")
-    A03 = ("aborted-entry", Severity.ERROR, "{why}", "rebuild the index")
-    A04 = ("aborted-missing", Severity.ERROR, "producer {producer} aborted this transaction, and no entry says so: readers of committed data see it", "rebuild the index")
-    A05 = ("aborted-extra", Severity.ERROR, "the log has no such aborted transaction of producer {producer}: readers of committed data do not see its records", "rebuild the index")
-    A06 = ("aborted-differs", Severity.ERROR, "aborted transaction of producer {producer}: {field} {found} must be {expected}", "rebuild the index")
+    A01 = ("aborted-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
+           Trait.REINDEX)
+    A02 = ("aborted-version", Severity.ERROR, "the version of the entry is {found}; a broker looks at its first byte only, and fails if that is above 0", "rebuild the index",
+           Trait.REINDEX)
+    A03 = ("aborted-entry", Severity.ERROR, "{why}", "rebuild the index",
+           Trait.REINDEX, Trait.PRODUCER_STATE, Trait.BEYOND_END)
+    A04 = ("aborted-missing", Severity.ERROR, "producer {producer} aborted this transaction, and no entry says so: readers of committed data see it", "rebuild the index",
+           Trait.REINDEX, Trait.PRODUCER_STATE)
+    A05 = ("aborted-extra", Severity.ERROR, "the log has no such aborted transaction of producer {producer}: readers of committed data do not see its records", "rebuild the index",
+           Trait.REINDEX, Trait.PRODUCER_STATE, Trait.BEYOND_END)
+    A06 = ("aborted-differs", Severity.ERROR, "aborted transaction of producer {producer}: {field} {found} must be {expected}", "rebuild the index",
+           Trait.REINDEX, Trait.PRODUCER_STATE)
 
     A07 = ("marker-missing", Severity.ERROR, "producer {producer} aborted a transaction by a marker at offset {last}, where no batch is: it is lost, and readers of committed data see this transaction as open, or committed, once this index is rebuilt",
-           "do not rebuild this index, it is the only witness; see what another replica has: kdump verify --replicas DIR OTHER")
+           "do not rebuild this index, it is the only witness; see what another replica has: kdump verify --replicas DIR OTHER",
+           Trait.RESTORED)
 
-    S01 = ("snapshot", Severity.WARNING, "{why}: a broker {does}", "none needed: a broker builds it again from an older one and the log; its next start takes longer")
-    S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker {does}", "none: the broker removes it")
-    S03 = ("snapshot-state", Severity.WARNING, "the log says something else about producers ({why}), {count} in all: a broker may refuse what they write", "while the broker is stopped, make the file empty: a broker throws it away, and builds it again from the log")
-    S04 = ("snapshot-name", Severity.ERROR, "the name is not an offset: a broker fails to load the partition", "move the file out of the directory")
-    K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value")
+    S01 = ("snapshot", Severity.WARNING, "{why}: a broker {does}", "none needed: a broker builds it again from an older one and the log; its next start takes longer",
+           Trait.REINDEX, Trait.UNSOUND_SNAPSHOT)
+    S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker {does}", "none: the broker removes it",
+           Trait.KNOWN_OFFSETS, Trait.ABOVE_END)
+    S03 = ("snapshot-state", Severity.WARNING, "the log says something else about producers ({why}), {count} in all: a broker may refuse what they write", "while the broker is stopped, make the file empty: a broker throws it away, and builds it again from the log",
+           Trait.REINDEX, Trait.PRODUCER_STATE, Trait.UNSOUND_SNAPSHOT)
+    S04 = ("snapshot-name", Severity.ERROR, "the name is not an offset: a broker fails to load the partition", "move the file out of the directory",
+           Trait.ODD_NAME)
+    K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value",
+           Trait.KNOWN_OFFSETS, Trait.ABOVE_END)
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore this very file from a backup, for that of another log directory does not fit; a checkpoint of offsets, no other file, may be moved away while the broker is stopped, at the price that kdump explain K03 names")
-    K04 = ("epoch-file", Severity.ERROR, "{why}", "while the broker is stopped, copy the file of another replica of the partition over this one; without such a replica take the one that kdump salvage makes from the batches, or move this file away: a broker makes it again from batches that it recovers, after a clean stop from none")
+    K04 = ("epoch-file", Severity.ERROR, "{why}", "while the broker is stopped, copy the file of another replica of the partition over this one; without such a replica take the one that kdump salvage makes from the batches, or move this file away: a broker makes it again from batches that it recovers, after a clean stop from none",
+           Trait.ABOVE_END)
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
 
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
@@ -204,10 +369,13 @@ class Code(Enum):
     M04 = ("directory-id", Severity.ERROR, "the directory is another one: {why}", "mount the volume that the cluster knows, or move what is here to where it belongs, before the broker starts")
     M05 = ("wrong-broker", Severity.ERROR, "this is the volume of another broker: {why}", "mount it where it belongs; never change meta.properties so that it fits")
 
-    V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
-    V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
+    V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy",
+           Trait.NOT_ALL_READ)
+    V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy",
+           Trait.NOT_ALL_READ)
     V03 = ("unfinished", Severity.NOTE, "the last batch is not finished: a broker is writing", "none")
-    V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
+    V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload",
+           Trait.NOT_ALL_READ)
     V05 = ("bit-rot", Severity.ERROR, "{blocks} of 64 KiB changed since {seen}, and nothing writes to a closed segment{crc}",
            "compare with another replica, and restore the segment from it; if these bytes are right: {accept}")
     # fmt: on
@@ -215,98 +383,116 @@ class Code(Enum):
     @property
     def repairs(self) -> tuple[str, ...]:
         """The commands that can mend it, in the order in which they are tried; none where a person acts."""
-        return tuple(command for command, codes in REPAIRS.items() if self.name in codes)
+        return tuple(command for trait, command in REPAIR_COMMANDS.items() if trait in self.traits)
 
 
 OVERLAP = "twice"
 """Among the values of a finding about a batch that overlaps the one before it: the last offset that both have."""
-MISPLACED = (Code.O01, Code.O02, Code.O03)
-"""Findings about a base offset that is wrong: it is outside of the CRC."""
-REPAIRS: Mapping[str, frozenset[str]] = MappingProxyType({
-    "patch-header": frozenset(["O01", "O02", "O03", "E01", "E02", "E03", "B02", "B03", "B04", "L05", "L06", "L07", "L08"]),
-    "reindex": frozenset(
-        ["F03", "F09", "X01", "X02", "X03", "X04", "X05", "X07", "T01", "T02", "T03", "T04", "T05", "A01", "A02", "A03", "A04", "A05", "A06", "S01", "S03"]
-    ),
-    "truncate": frozenset(["F03", "F10", "L01", "L02", "L03", "L04", "L05", "L06", "L07", "L08", "L09", "B01", "B02", "B03", "B04", "B05", "B07", "B08", "B09", "B11", "O01", "O02", "O03", "E01", "E02", "R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07", "P03"]),
-})  # fmt: skip
-"""Which commands mend which codes. One that is not here is mended by a person, or not at all."""
-
 
 _OWN = ("length", "offset", "last_offset", "field", "expected", "found", "count")  # fields that sentences may name
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})
 
 
-class Finding(Value):
-    """One thing that is wrong, at one place.
+class Finding(Row, name="finding"):
+    """One thing that is wrong, at one place."""
 
-    Args:
-        code: the row of the table.
-        file: the path as the user wrote it.
-        position: first byte concerned; None where the whole file is meant.
-        length: bytes concerned, exact.
-        gap: these bytes belong to no batch (the law: each gap has exactly one such finding).
-        offset: first log offset concerned: as stored, or by the neighbours.
-        last_offset: last log offset concerned, likewise; None where nobody knows.
-        field: Kafka's name of the field, where one field is wrong.
-        expected: its right value where the neighbours or the data determine it.
-        found: its value in the file.
-        count: records (or folded findings) concerned.
-        severity: None for the severity of the table.
-        values: further values for the sentence; `also` has words that follow it, `once` those that follow the remedy,
-            and `remedy` stands in place of the code's.
-        more: how many findings of this code in the same batch or index file are left out; None for none.
-        by_neighbours: the offsets are those that the batches, segments or files around leave free.
-        repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
-        because: the cause of which this is an effect, told before it; None where it stands for itself.
-    """
+    code: Code = column(Kind.CODE, "the row of the table: see kdump-findings(7)")
 
-    code: Code
-    file: str
-    position: int | None = None
-    length: int | None = None
-    gap: bool = False
-    offset: int | None = None
-    last_offset: int | None = None
-    field: str | None = None
-    expected: int | str | None = None
-    found: int | str | None = None
-    count: int | None = None
-    severity_override: Severity | None = None
-    values: Mapping[str, int | str | None] = _NOTHING
-    more: int | None = None
-    by_neighbours: bool = False
-    repair: ShellCommand | None = None
-    because: Code | None = None
+    @computed(Kind.WORD, "of the code")
+    def name(self) -> str:
+        """The name of the code."""
+        return self.code.slug
 
-    @property
+    @computed(Kind.WORD, "how grave it is", words=tuple(one.value for one in Severity))
+    def severity(self) -> Severity:
+        """The severity of this finding: its own, or that of its code."""
+        return self.severity_override or self.code.severity
+
+    file: str = column(Kind.PATH, "as the user wrote it")
+    position: int | None = column(
+        Kind.POSITION, "first byte concerned; null where the whole file is meant", default=None
+    )
+    length: int | None = column(Kind.SIZE, "concerned, exact; null where the whole file is meant", default=None)
+    gap: bool = column(
+        Kind.FLAG, "these bytes belong to no batch: each gap has exactly one such finding", default=False
+    )
+    offset: int | None = column(
+        Kind.OFFSET, "first one concerned, as stored or by the neighbours; null where nobody knows", default=None
+    )
+    last_offset: int | None = column(Kind.OFFSET, "last one concerned, likewise", default=None)
+
+    @computed(
+        Kind.WORD,
+        "whether the offsets stand in the bytes, or are those that the neighbours leave free; null without offsets",
+        words=("bytes", "neighbours"),
+    )
     def offsets_from(self) -> str | None:
         """Where the offsets are from: the bytes themselves, or the neighbours; None where there are none."""
         if self.offset is None and self.last_offset is None:
             return None
         return "neighbours" if self.by_neighbours else "bytes"
 
+    field: str | None = column(Kind.WORD, "Kafka's name of the field, where one field is wrong", default=None)
+    expected: int | str | None = column(
+        Kind.VALUE, "its right value where the neighbours or the data determine it", default=None
+    )
+    found: int | str | None = column(Kind.VALUE, "its value in the file", default=None)
+
+    @computed(Kind.TEXT, "the finding as a sentence")
+    def message(self) -> str:
+        """The sentence of the code with the numbers of this finding."""
+        also = self.values.get("also")
+        return self._fill(self.code.sentence) + (f", {also}" if also else "")
+
+    @computed(Kind.TEXT, "what a person can do")
+    def remedy(self) -> str:
+        """What the operator can do about it."""
+        once, own = self.values.get("once"), self.values.get("remedy")
+        return (str(own) if own else self._fill(self.code.remedy)) + (f", {once}" if once else "")
+
+    repair: ShellCommand | None = column(
+        Kind.COMMAND,
+        "that mends it, as a dry run and as a shell reads it; null where none does, or where it would cost what is "
+        "intact",
+        default=None,
+    )
+    count: int | None = column(Kind.COUNT, "records, entries or folded findings concerned", default=None)
+    because: Code | None = column(
+        Kind.CODE, "the cause of which this is an effect, told before it; null where it stands for itself", default=None
+    )
+    more: int | None = column(
+        Kind.COUNT,
+        "how many of this code in the same batch or index file are left out; null for none",
+        default=None,
+    )
+    severity_override: Severity | None = None  # None for the severity of the table
+    values: Mapping[str, int | str | None] = _NOTHING  # further ones for the sentence; `also` has words that follow it,
+    # `once` those that follow the remedy, and `remedy` stands in place of the code's
+    by_neighbours: bool = False  # the offsets are those that the batches, segments or files around leave free
+
     @property
-    def severity(self) -> Severity:
-        """The severity of this finding: its own, or that of its code."""
-        return self.severity_override or self.code.severity
+    def is_unsound(self) -> bool:
+        """Whether its file cannot be called sound: it is an error, or a part was not read."""
+        return self.severity is Severity.ERROR or Trait.NOT_ALL_READ in self.code.traits
 
     @property
     def is_log_damage(self) -> bool:
         """Whether it is an error in the bytes of a log, so that a cut before its position takes it away."""
         is_error = self.severity is Severity.ERROR and self.position is not None
-        return is_error and self.code.name in REPAIRS["truncate"] and not self.is_overlap
+        return is_error and Trait.TRUNCATE in self.code.traits and not self.is_overlap
 
     @property
     def is_not_read(self) -> bool:
         """Whether bytes or offsets were not read that others may have had: an answer without them is not whole."""
-        is_lost = self.code in (Code.F08, Code.O07) and self.severity is Severity.ERROR
+        traits = self.code.traits
+        is_lost = Trait.LOST_AS_ERROR in traits and self.severity is Severity.ERROR
         is_gap = self.gap and self.code is not Code.V03  # a broker is writing there
-        return is_gap or is_lost or (self.code in NOT_ALL_READ and self.code is not Code.V04)  # shown as it is
+        return is_gap or is_lost or (Trait.NOT_ALL_READ in traits and self.code is not Code.V04)  # shown as it is
 
     @property
     def is_misplaced(self) -> bool:
         """Whether the base offset of a batch is wrong: it is outside of the CRC."""
-        return self.code in MISPLACED and not self.is_overlap
+        return Trait.MISPLACED in self.code.traits and not self.is_overlap
 
     @property
     def is_overlap(self) -> bool:
@@ -328,18 +514,6 @@ class Finding(Value):
         """Whether it is a torn batch whose header still stands: its offsets were given out."""
         return self.code is Code.L02 and self.offsets_from == "bytes" and self.last_offset is not None
 
-    @property
-    def message(self) -> str:
-        """The sentence of the code with the numbers of this finding."""
-        also = self.values.get("also")
-        return self._fill(self.code.sentence) + (f", {also}" if also else "")
-
-    @property
-    def remedy(self) -> str:
-        """What the operator can do about it."""
-        once, own = self.values.get("once"), self.values.get("remedy")
-        return (str(own) if own else self._fill(self.code.remedy)) + (f", {once}" if once else "")
-
     def _fill(self, sentence: str) -> str:
         values = {**{name: getattr(self, name) for name in _OWN}, **self.values}
         if "missing_first" in values:
@@ -352,10 +526,6 @@ class Finding(Value):
 Report = Callable[[Finding], None]
 
 
-# Codes of bytes or records that were not read: with them an answer is incomplete.
-OF_HOLES = (Code.O04, Code.O07)
-"""Findings about offsets that no batch has: before a batch, and at the end of a log that another one follows."""
-NOT_ALL_READ = (Code.F06, Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
 PER_PLACE = 100  # findings of one code that one batch, or one index file, may have
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import kdump
+from kdump.finding import Code, Trait
 
 HOME = Path(kdump.__file__).resolve().parent.parent  # of the package that is tested: installed, or in the source tree
 TESTS = Path(__file__).resolve().parent
@@ -32,7 +34,7 @@ HELD = {
     "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",
     "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",
-    "tests/checks/test_awaiting_deletion.py": "broker.awaiting_deletion",
+    "tests/checks/test_awaiting_deletion.py": "broker.awaiting_deletion broker.lacking broker.load.swapped_dir",
     "tests/checks/test_odd_directory.py": "checks.odd_directory",
     "tests/cli/test_broker_at_work.py": "storage.held",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
@@ -59,7 +61,9 @@ HELD = {
     "tests/dump/test_fate.py": "broker.producer.transaction_fates dump.transaction_indexes dump.transaction_outcomes",
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",
-    "tests/export/test_export.py": "cli.export cli.options.engine export.verdict_files export.write",
+    "tests/export/test_export.py": (
+        "cli.export cli.options.engine export.verdict_files export.write rows.log rows.stats"
+    ),
     "tests/find/test_find.py": (
         "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.json.find render.text.find"
     ),
@@ -89,7 +93,7 @@ HELD = {
         "cli.salvage render.json.salvage render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.holes rescue.line_writer rescue.log_facts rescue.losses rescue.moved rescue.next_steps"
         " rescue.partition rescue.raft_files rescue.salvage rescue.segments rescue.sources rescue.standing"
-        " rescue.target rescue.twice rescue.witnesses salvaged"
+        " rescue.target rescue.twice rescue.witnesses rows.salvaged"
     ),
     "tests/retention/test_retention.py": (
         "cli.options.broker cli.retention render.terminal.retention render.text.retention"
@@ -97,7 +101,7 @@ HELD = {
     "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
         "cli.groups cli.state render.terminal.coordinators render.text.coordinators state.copies"
-        " state.group_coordinator state.messages state.share_coordinator state_rows"
+        " state.group_coordinator state.messages state.share_coordinator"
     ),
     "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
     "tests/state/test_cluster_check.py": "state.cluster_check",
@@ -184,3 +188,106 @@ def test_every_module_is_held_by_a_test() -> None:
     assert len(named) == len(set(named))
     files = {name for name, path in modules().items() if path.name != "__init__.py"}
     assert sorted(files - seen - set(named)) == [], "import it in a test, or say in HELD which test runs it"
+
+
+# --- codes of findings: what is so of several is a trait in their rows ----------------------------------------
+TABLE = "kdump.finding"
+LIST = re.compile(r"[A-Z]\d\d(\W+[A-Z]\d\d)+")  # as in "O04 O07".split()
+
+
+def code_of(node: ast.expr | None) -> str | None:
+    """The code that an expression is: `Code.O04`, its name, or that name as a text."""
+    while isinstance(node, ast.Attribute) and node.attr in ("name", "slug"):
+        node = node.value
+    name = node.attr if isinstance(node, ast.Attribute) else node.value if isinstance(node, ast.Constant) else None
+    return name if isinstance(name, str) and name in Code.__members__ else None
+
+
+def asked_in(node: ast.BoolOp) -> dict[str, set[str | None]]:
+    """The codes with which each thing is compared in a condition: `code is Code.O04 or code is Code.O07`."""
+    asked: dict[str, set[str | None]] = {}
+    for one in node.values:
+        if isinstance(one, ast.Compare) and (code := code_of(one.comparators[0])) is not None:
+            asked.setdefault(ast.dump(one.left), set()).add(code)
+    return asked
+
+
+def codes_together(tree: ast.Module) -> list[int]:
+    """The lines of a source in which several codes stand for what is so of all of them.
+
+    A mapping from something else to codes is no such set: it says which code is reported.
+    """
+    found = []
+    for node in ast.walk(tree):
+        groups: list[set[str | None]] = []
+        if isinstance(node, ast.Tuple | ast.List | ast.Set):
+            groups.append({code_of(one) for one in node.elts})
+        elif isinstance(node, ast.Dict):
+            groups.append({code_of(one) for one in node.keys})
+        elif isinstance(node, ast.BoolOp):
+            groups += asked_in(node).values()
+        elif isinstance(node, ast.MatchOr):
+            groups.append({code_of(one.value) for one in node.patterns if isinstance(one, ast.MatchValue)})
+        is_list = isinstance(node, ast.Constant) and isinstance(node.value, str) and LIST.fullmatch(node.value)
+        is_family = isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("code.name")
+        if is_list or is_family or any(len(group - {None}) > 1 for group in groups):
+            found.append(node.lineno)  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(Code.O04, Code.O07)",
+        "finding.code in {Code.O04, other, Code.O07}",
+        "(*(Code.O04, Code.O07), *MORE)",
+        "frozenset((Code.O04.name, Code.O07.name))",
+        "codes = ['O04', 'O07']",
+        "'O04 O07'.split()",
+        "{Code.O04: 'before', Code.O07: 'behind'}",
+        "finding.code is Code.O04 or finding.code is Code.O07",
+        "is_early or (code is not Code.O04 and code is not Code.O07)",
+        "finding.code.name[0] == 'O'",
+        "match code:\n case Code.O04 | Code.O07: pass",
+    ],
+)
+def test_a_set_of_codes_is_seen_however_it_is_written(text: str) -> None:
+    assert codes_together(ast.parse(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Code.O04 if is_before else Code.O07",
+        "{PAST_END: Code.L08, TOO_SMALL: Code.L05}",
+        "cause.code is Code.X09 and finding.code is Code.X04",
+        "Trait.HOLE in finding.code.traits",
+        "'see O04 and O07 in the manual'",
+    ],
+)
+def test_codes_that_are_reported_or_asked_for_alone_are_no_set(text: str) -> None:
+    assert not codes_together(ast.parse(text))
+
+
+def test_what_is_so_of_several_codes_stands_in_the_table_of_findings_only() -> None:
+    found = {name: codes_together(tree_of(path)) for name, path in modules().items() if name != TABLE}
+    assert {name: lines for name, lines in found.items() if lines} == {}, "make it a trait in kdump/finding.py"
+
+
+@cache
+def asked_traits() -> set[str]:
+    """The names of the traits that anything but a row of the table names."""
+    parts = [part for path in modules().values() for part in tree_of(path).body]
+    return {
+        node.attr
+        for part in parts
+        if not (isinstance(part, ast.ClassDef) and part.name == Code.__name__)
+        for node in ast.walk(part)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == Trait.__name__
+    }
+
+
+@pytest.mark.parametrize("trait", Trait)
+def test_a_trait_is_of_several_codes_and_somebody_asks_for_it(trait: Trait) -> None:
+    assert sum(trait in code.traits for code in Code) > 1, "ask for the one code"
+    assert trait.name in asked_traits()

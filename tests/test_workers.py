@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kdump.item import Progress
-from kdump.workers import Output, in_order, in_turn, processes
+from kdump.output import Output
+from kdump.workers import in_order, in_turn, processes
 
 
 def of(unit: int) -> Iterator[int]:

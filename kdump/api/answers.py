@@ -10,7 +10,7 @@ from kdump.api.select import number_of, time_of
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
-from kdump.item import LookupAnswer as Answer
+from kdump.rows.lookup import LookupAnswer as Answer
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value

@@ -13,6 +13,7 @@ from kdump.api.select import selection_of, whole
 from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.finding import Finding
 from kdump.format.batch import layout
+from kdump.format.codec.base import codec_name
 from kdump.format.kernels import wire
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import Chunk
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 _Row = TypeVar("_Row")
 _Columns = TypeVar("_Columns")
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class Batch(Value):
@@ -253,7 +253,7 @@ def _batch(file: str, row: array[int]) -> Batch:
         row[layout.BASE_TIMESTAMP] if is_new else None,
         row[layout.MAX_TIMESTAMP] if magic else None,
         magic,
-        _CODECS[codec] if codec < len(_CODECS) else f"unknown:{codec}",
+        codec_name(codec),
         attributes,
         row[layout.CRC],
         row[layout.CRC] == row[layout.COMPUTED_CRC],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, SupportsIndex, TypedDict
 
 from kdump.dump.selection import Selection, contradiction
 from kdump.find.query import Ask, time_query
+from kdump.format.java_values import MAX_LONG, MIN_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     Text = str | bytes
     Time = int | str | datetime
-
-_MAX_LONG = 2**63 - 1
 
 
 class Selected(TypedDict, total=False):
@@ -78,7 +77,7 @@ def whole(least: int) -> Callable[[str, object], int]:
         number = number_of(name, value)
         if number < least:
             raise ValueError(f"{name}: {number} is below {least}")
-        return min(number, _MAX_LONG)  # nothing is above it
+        return min(number, MAX_LONG)  # nothing is above it
 
     return read
 
@@ -99,7 +98,7 @@ def time_of(name: str, value: object) -> int:
     if isinstance(value, datetime):
         value = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        return max(-_MAX_LONG - 1, min(index(value), _MAX_LONG))
+        return max(MIN_LONG, min(index(value), MAX_LONG))
     if not isinstance(value, str):
         raise TypeError(f"{name}: {value!r} is not a time: ms since the epoch, a datetime, or text")
     query = time_query(value)

@@ -1,156 +1,218 @@
 """What the next start of a broker removes though no other file has it: deleted partitions, and logs of `.deleted`.
 
-A broker renames before it removes. A directory TOPIC-N.ID-delete goes file.delete.delay.ms after the start, the files
-with `.deleted` go as the partition is loaded. Whoever deleted a topic by mistake, or lost the segments that took the
-place of others, has the records here, and nowhere else.
+A broker renames before it removes. A directory TOPIC-N.ID-delete goes file.delete.delay.ms after the start; files with
+`.deleted` or `.cleaned`, `.swap` files that it does not put in place, and logs in whose place it puts others, go as the
+partition is loaded. Whoever deleted a topic by mistake, or lost what took the place of others, has the records here,
+and nowhere else.
+
+A batch is elsewhere where the same bytes are in a live log of the partition, or of another directory of it that is in
+use, or where a compaction of that has taken it out (`kdump.broker.lacking`).
 
 Source: LogManager.loadLog, deleteLogs; LogLoader.removeTempFilesAndCollectSwapFiles.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_right
+from itertools import chain
+from typing import TYPE_CHECKING
 
-from kdump.broker.log_end import last_epoch_and_end
+from kdump.broker.clusters import NO_POLICIES
+from kdump.broker.lacking import intact_batches, lacking
+from kdump.broker.load.swapped_dir import once_swapped
+from kdump.broker.missing_offsets import MissingOffsets, OffsetHole
+from kdump.broker.missing_walk import surroundings
 from kdump.finding import Code, Finding
-from kdump.format.batch import layout
-from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import OpenFailure
+from kdump.rows.verdict import Certainty
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import parse_name, parse_partition
+from kdump.storage.names import parse_name
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
+from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from kdump.broker.lacking import Explains, IntactBatch
+    from kdump.broker.load.swapped_dir import SwappedDir
+    from kdump.storage.directory import DirectoryListing
+    from kdump.storage.file_source import OpenFailure
     from kdump.words.command import ShellCommand
 
 _LOG = f".{FileKind.LOG.value}"
-_DELETED = ".deleted"
-_MOST_NAMED = 3  # files that a command names; of more a pattern
+_REMOVED = tuple(f"{_LOG}.{suffix}" for suffix in ("deleted", "cleaned", "swap"))
 
 
-class _Records(NamedTuple):
-    """Intact records of some logs: first and last offset, and their number; None where batches do not tell it."""
+def has_logs(listing: DirectoryListing) -> bool:
+    """Tell whether a directory has logs, if only such as wait to be put in place, or to be removed."""
+    return bool(listing.regular_bases) or any(
+        name.endswith(_REMOVED) and parse_name(name).is_exact and listing.is_regular(name) for name in listing.names
+    )
+
+
+class _Records(TupleValue):
+    """Intact records: first and last offset, and their number; None where batches do not tell it.
+
+    `meets`: live logs of the partition have other batches at their offsets.
+    """
 
     first: int
     last: int
     records: int | None
+    meets: bool
 
 
-def awaiting_deletion(directory: PartitionDir, limit: int) -> Iterator[Finding]:
+def awaiting_deletion(
+    directory: PartitionDir, limit: int, report: Callable[[OpenFailure], object] = lambda _: None
+) -> Iterator[Finding]:
     """Yield what a broker removes at its next start, and no other file has.
 
     Nothing where a broker runs: what waits there was renamed a moment ago, and on purpose.
 
     Args:
-        directory: of a partition.
+        directory: of a partition, as it lies.
         limit: a batch over this is not held in memory.
+        report: takes what could not be read, and may have more.
 
-    Reports: F16, one for a directory that is to be removed, or for each log with `.deleted`; its `count` are the
-        intact records.
+    Reports: F16, one for a directory that is to be removed, or for each log that is; its `count` are the intact records
+        that no other file has.
+    """
+    if not directory.is_leftover:
+        yield from logs_awaiting_deletion(directory, limit, report)
+        return
+    if directory.log_dir.is_held or directory.listing.failure is not None:
+        return
+    swapped = once_swapped(directory)
+    own = [swapped.directory.path_of(base, FileKind.LOG) for base in swapped.directory.log_bases]
+    removed = _lacked_here(swapped, limit, report)
+    found = list(_by_path(_lacked_elsewhere(directory, removed, limit)).items())
+    live = _lacked_elsewhere(directory, intact_batches(directory, own, limit, report), limit)
+    found += _by_path(live).items()
+    if found:
+        first, last = min(one.first for _, one in found), max(one.last for _, one in found)
+        counts = [one.records for _, one in found]
+        count = None if None in counts else sum(one or 0 for one in counts)
+        more = ("--deleted", "too") if any(path not in own for path, _ in found) else ()
+        rescue = command_line("salvage", named(directory.path), *more, "--to", "DIR")
+        what = "this directory a minute after its start (file.delete.delay.ms)"
+        yield _finding(directory.path, _Records(first, last, count, meets=False), what, rescue)
+
+
+def logs_awaiting_deletion(
+    directory: PartitionDir, limit: int, report: Callable[[OpenFailure], object] = lambda _: None
+) -> Iterator[Finding]:
+    """Yield the logs of a partition that a start removes, and whose records no other file has.
+
+    Args:
+        directory: of a partition, as it lies; it may be one that is itself to be removed.
+        limit: a batch over this is not held in memory.
+        report: takes what could not be read, and may have more.
+
+    Reports: F16.
     """
     if directory.log_dir.is_held or directory.listing.failure is not None:
         return
-    whole = [directory.path_of(base, FileKind.LOG) for base in directory.log_bases] if directory.is_leftover else []
-    files = list(map(directory.listing.join, _not_replaced(directory)))
-    found = [
-        (path, _intact(directory, whole if path == directory.path else [path], limit))
-        for path in (directory.path, *files)
-    ]
-    alone = [(path, one) for path, one in found if one is not None and not _is_elsewhere(directory, one, limit)]
-    files = [path for path, _ in alone if path != directory.path]
-    if len(files) > _MOST_NAMED:
-        files = [directory.listing.join(f"*{_LOG}{_DELETED}")]
-    read = [directory.path or "."] if directory.log_bases else []
+    removed = _lacked_here(once_swapped(directory), limit, report)
+    found = _by_path(_lacked_elsewhere(directory, removed, limit))
     start = 0 if directory.is_leftover else directory.log_start
-    below = ("--below-log-start",) if any(one.first < start for _, one in alone) else ()
-    rescue = command_line("salvage", *map(named, [*read, *files]), "--to", "DIR", *below)
-    for path, one in alone:
-        yield _finding(path, one, rescue, is_directory=path == directory.path)
+    below = ("--below-log-start",) if any(one.first < start for one in found.values()) else ()
+    how = "alone" if any(one.meets for one in found.values()) else "too"
+    rescue = command_line("salvage", named(directory.path or "."), "--deleted", how, "--to", "DIR", *below)
+    for path, one in sorted(found.items()):
+        yield _finding(path, one, "this file when it loads the partition", rescue)
 
 
-def _finding(path: str, records: _Records, rescue: ShellCommand, *, is_directory: bool) -> Finding:
-    what = "this directory a minute after its start (file.delete.delay.ms)"
-    if not is_directory:
-        what = "this file when it loads the partition"
+def _finding(path: str, records: _Records, what: str, rescue: ShellCommand) -> Finding:
     values: dict[str, int | str | None] = {"what": what, "rescue": str(rescue)}
     return Finding(Code.F16, path, offset=records.first, last_offset=records.last, count=records.records, values=values)
 
 
-def _deleted_logs(directory: PartitionDir) -> Iterator[str]:
-    """The names of the logs that were renamed to `.deleted`, by base offset."""
-    for name in sorted(directory.listing.names):
-        if name.endswith(f"{_LOG}{_DELETED}") and directory.listing.is_regular(name):
-            yield name
+def _by_path(batches: Iterable[IntactBatch]) -> dict[str, _Records]:
+    found: dict[str, _Records] = {}
+    for one in batches:
+        count = one.records if one.records >= 0 else None
+        known = found.get(one.path)
+        if known is None:
+            found[one.path] = _Records(one.first, one.last, count, one.meets)
+            continue
+        records = None if count is None or known.records is None else known.records + count
+        meets = known.meets or one.meets
+        found[one.path] = _Records(min(known.first, one.first), max(known.last, one.last), records, meets)
+    return found
 
 
-def _not_replaced(directory: PartitionDir) -> Iterator[str]:
-    """Of these names those of logs whose place no other log has taken.
+def _removed(swapped: SwappedDir) -> list[str]:
+    """The paths of the logs that a start removes as it loads a partition, in the order of their offsets."""
+    today = swapped.today.listing
+    waiting = (today.join(name) for name in today.names if name.endswith(_REMOVED) and today.is_regular(name))
+    paths = [*(path for path in waiting if path not in swapped.put), *swapped.replaced]
+    return sorted(paths, key=lambda path: (_base(path) or 0, path))
 
-    A compaction replaces some logs, in a row, by one with the base offset of the first; a split by several.
+
+def _base(path: str) -> int | None:
+    return parse_name(base_name(path)).base_offset
+
+
+def _lacked_here(swapped: SwappedDir, limit: int, report: Callable[[OpenFailure], object]) -> Iterator[IntactBatch]:
+    """The batches of the logs that a start removes, and that the live logs of the partition do not have."""
+    removed = _removed(swapped)
+    if not removed:
+        return iter(())
+    renamed = (path for path in removed if path.endswith(".deleted"))
+    replaced = {base for path in (*renamed, *swapped.replaced, *swapped.put) if (base := _base(path)) is not None}
+    batches = intact_batches(swapped.today, removed, limit, report)
+    return lacking(batches, swapped.directory, limit, _Explained(swapped.directory, replaced))
+
+
+class _Explained:
+    """Tells whether a cleaner may have taken offsets out of the live logs of a partition.
+
+    Args:
+        directory: the partition, its swaps finished.
+        replaced: base offsets at which a log has taken the place of others, up to the next live one: of logs that were
+            renamed, or put in place. A compaction never takes the last.
     """
-    bases, replaced_from = set(directory.log_bases), -1
-    waiting: dict[int, str] = {}
-    for name in _deleted_logs(directory):
-        base = parse_name(name.removesuffix(_DELETED)).base_offset
-        if base is not None:
-            waiting[base] = name
-    for base in sorted(bases | waiting.keys()):
-        if base in bases:
-            replaced_from = base if base in waiting else -1
-        elif replaced_from < 0:
-            yield waiting[base]
+
+    def __init__(self, directory: PartitionDir, replaced: Iterable[int] = ()) -> None:
+        self._bases = directory.log_bases
+        self._replaced = frozenset(replaced)
+        self._judge = MissingOffsets(surroundings(directory, NO_POLICIES))
+
+    def __call__(self, first: int, last: int) -> bool:
+        """Tell it of a range, both ends inclusive."""
+        after = bisect_right(self._bases, first)
+        if 0 < after < len(self._bases) and last < self._bases[after] and self._bases[after - 1] in self._replaced:
+            return True
+        verdict = self._judge.early(OffsetHole(first, last))
+        return verdict is not None and verdict.certainty is Certainty.ABSENT
 
 
-def _intact(directory: PartitionDir, logs: Iterable[str], limit: int) -> _Records | None:
-    """The records of some logs whose CRC is true; None for none. What cannot be read has none."""
-    first, last, count, is_counted = -1, -1, 0, True
-    for path in logs:
-        opened = directory.cache.open(path, follow=False)
-        if isinstance(opened, OpenFailure):
-            continue
-        base = parse_name(base_name(path).removesuffix(_DELETED)).base_offset
-        segment = layout.UNKNOWN if base is None else base
-        walk = CheckedWalk(opened, lambda _: None, segment=segment, next_base=None, max_batch_bytes=limit)
-        try:
-            for window in walk.windows():
-                rows = (layout.LAST_OFFSET, layout.COUNT, layout.CRC, layout.COMPUTED_CRC, layout.BASE_OFFSET)
-                for its_last, its_count, stored, computed, its_base in zip(*map(window.column, rows), strict=True):
-                    if stored != computed or its_last < 0:
-                        continue
-                    begin = its_base if its_base >= 0 else its_last
-                    first, last = begin if first < 0 else min(first, begin), max(last, its_last)
-                    count, is_counted = count + its_count, is_counted and its_count >= 0
-        except OSError:  # it has vanished meanwhile, or the disk fails: its check says so
-            continue
-        finally:
-            opened.close()
-    return None if last < 0 else _Records(first, last, count if is_counted else None)
+def _lacked_elsewhere(directory: PartitionDir, batches: Iterator[IntactBatch], limit: int) -> Iterator[IntactBatch]:
+    """Those of some batches that no other directory of the partition has that is in use.
+
+    A broker that has moved a partition to another log directory removes the old one, and others have replicas.
+    """
+    first = next(batches, None)
+    if first is None:
+        return
+    batches, opened = chain((first,), batches), list[PartitionDir]()
+    for other in _others(directory):
+        opened.append(other)
+        ids = directory.topic_id, other.topic_id
+        if None in ids or ids[0] == ids[1]:
+            explains: Explains | None = None if None in ids else _Explained(other)
+            batches = lacking(batches, other, limit, explains)
+    try:
+        yield from batches
+    finally:
+        for other in opened:
+            other.close()
 
 
-def _is_elsewhere(directory: PartitionDir, records: _Records, limit: int) -> bool:
-    """Whether a partition in use has all these offsets: a broker has moved it to another log directory, say."""
+def _others(directory: PartitionDir) -> Iterator[PartitionDir]:
     for log_dir in (directory.log_dir, *directory.log_dir.siblings):
-        for path in log_dir.listing.partitions():
-            found = parse_partition(base_name(path))
-            if found is None or found.state or (found.topic, found.partition) != directory.key:
-                continue
-            other = PartitionDir(path, LogDir(log_dir.path))
-            try:
-                if path != directory.path and _has(other, directory.topic_id, records, limit):
-                    return True
-            finally:
-                other.close()
-    return False
-
-
-def _has(other: PartitionDir, topic_id: str | None, records: _Records, limit: int) -> bool:
-    if None not in (topic_id, other.topic_id) and topic_id != other.topic_id:
-        return False
-    if not other.log_bases or other.log_bases[0] > records.first:
-        return False
-    return last_epoch_and_end(other, limit)[1] > records.last
+        for path in () if directory.key is None else log_dir.in_use.get(directory.key, ()):
+            if path != directory.path:
+                yield once_swapped(PartitionDir(path, LogDir(log_dir.path))).directory

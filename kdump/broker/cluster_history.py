@@ -10,7 +10,7 @@ Source: TopicsDelta, ConfigurationsDelta (each `replay`), MetadataBatchLoader (t
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.config import ClusterSettings, TopicPast, has_part, says_compact
 from kdump.decode.metadata import Frames, UnframedError
@@ -26,6 +26,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import real
 from kdump.storage.raft_snapshots import RaftSnapshot, raft_snapshots
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -248,7 +249,7 @@ class _State:
             config[name] = value
 
 
-class _Run(NamedTuple):
+class _Run(TupleValue):
     """Batches that follow each other: the first offset, the last, the end position; None: their CRC is wrong."""
 
     first: int

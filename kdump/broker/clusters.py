@@ -19,7 +19,8 @@ from kdump.storage.paths import base_name, is_dir, parent, real
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kdump.broker.config import CleanupPolicy, ClusterSettings, Config
+    from kdump.broker.cleanup_policy import CleanupPolicy
+    from kdump.broker.config import ClusterSettings, Config
     from kdump.storage.partition_dir import PartitionDir
 
 

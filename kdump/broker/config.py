@@ -16,12 +16,12 @@ by the metadata log, or by the user (`CleanupPolicy`); else it is not known.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.format.checkpoint.properties import read_properties
-from kdump.format.java_values import JavaComplaint, parse_number
+from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG, JavaComplaint, parse_number
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
 from kdump.value import Value
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.storage.log_dir import LogDir
 
-MAX_LONG = 2**63 - 1
-MAX_INT = 2**31 - 1
 _MINUTE, _HOUR = 60_000, 3_600_000
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
 _MAX_FILE = 1 << 20
@@ -89,7 +87,7 @@ def _timestamp_type(text: str) -> str:
     return text
 
 
-_LONG, _INT = _integer(-(2**63), MAX_LONG), _integer(-(2**31), MAX_INT)
+_LONG, _INT = _integer(MIN_LONG, MAX_LONG), _integer(-(2**31), MAX_INT)
 _FROM_0, _FROM_1 = _integer(0, MAX_LONG), _integer(1, MAX_LONG)
 _INT_0, _INT_1 = _integer(0, MAX_INT), _integer(1, MAX_INT)
 _TOPIC: dict[str, _Setting] = {
@@ -207,24 +205,6 @@ class ClusterSettings(Value):
     ids: Mapping[str, str] = MappingProxyType({})
     cluster_id: str | None = None
     log_dir: str = ""
-
-
-class CleanupPolicy(Value):
-    """What is known of a topic's cleanup.policy.
-
-    Args:
-        now: delete, compact, both or nothing; None where it is not known.
-        ever_compact: something here says that the topic is, or was, compacted.
-        never_compact: something here says that it never was: the metadata log since its creation, the user of this
-            topic, or brokers, who make it so.
-        of_topic: as `now`, where the metadata log knows the topic, the user has named its policy, or brokers make it:
-            a default of brokers in a file says nothing of one topic.
-    """
-
-    now: frozenset[str] | None
-    ever_compact: bool = False
-    never_compact: bool = False
-    of_topic: frozenset[str] | None = None
 
 
 class Config:
@@ -507,6 +487,8 @@ def check_name(name: str) -> None:
     """
     if name in _NAMES:
         return
+    from difflib import get_close_matches
+
     near = get_close_matches(name, sorted(_NAMES), 1)
     raise ValueError(f"no setting '{name}' has a part in this" + (f"; did you mean '{near[0]}'?" if near else ""))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.compat.kafka_stream import INVALID
+from kdump.format.java_values import INVALID
 from kdump.value import Value
 
 CORRUPT = "org.apache.kafka.common.errors.CorruptRecordException"

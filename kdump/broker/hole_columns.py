@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +15,7 @@ _FEWEST_DROPPED = 1024
 K = TypeVar("K")
 
 
-class HeldHole(NamedTuple, Generic[K]):
+class HeldHole(TupleValue, Generic[K]):
     """A hole, or the part of one that lies in one log.
 
     Args:
@@ -30,7 +32,7 @@ class HeldHole(NamedTuple, Generic[K]):
     kind: K
 
 
-class HoleRun(NamedTuple, Generic[K]):
+class HoleRun(TupleValue, Generic[K]):
     """Holes that adjoin each other: the first and the last of them, and how many they are."""
 
     begin: HeldHole[K]

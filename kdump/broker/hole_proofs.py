@@ -17,7 +17,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.missing_offsets import MOST_HOLES, Proof
 from kdump.format.batch import _scan, layout
@@ -27,6 +27,7 @@ from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +41,7 @@ _SHIFTS_TRIED = 64  # batches before an entry's own: one append may have had so 
 _MOST_ENTRIES = 1 << 21
 
 
-class ShownHole(NamedTuple):
+class ShownHole(TupleValue):
     """What the indexes show of a hole.
 
     Args:
@@ -52,7 +53,7 @@ class ShownHole(NamedTuple):
     missing_bytes: int | None = None
 
 
-class HoleInLog(NamedTuple):
+class HoleInLog(TupleValue):
     """A hole in one log: its offsets, inclusive, and the byte where the batches behind it begin."""
 
     first: int
@@ -60,7 +61,7 @@ class HoleInLog(NamedTuple):
     position: int
 
 
-class _Batches(NamedTuple):
+class _Batches(TupleValue):
     """The batches of a log, in order: base offset (-1 for a legacy wrapper), last offset and position of each."""
 
     bases: array[int]

@@ -7,35 +7,27 @@ explains is a hole: there a batch was never written, was compacted away, or was 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.hole_columns import HeldHole, HoleColumns, HoleRun
 from kdump.broker.missing_offsets import HoleVerdict, MissingOffsets, OffsetHole, Proof, is_told_as_hole
-from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.item import Certainty, Loss
+from kdump.rows.verdict import Certainty, Loss
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.source import Source
 
-UNREADABLE = (
-    Code.R01, Code.R02, Code.R03, Code.R04, Code.R06, Code.C01, Code.C02, Code.C04, Code.C05, Code.C07, Code.B05,
-    Code.B07, Code.B08, Code.B09, Code.B11, Code.P03,
-)  # fmt: skip
-"""Errors in batches with a right CRC over which a consumer does not get."""
-
-_DISTRUSTED = (Code.B01, Code.B02, Code.F06)
-_KNOW_BATCHES = frozenset((Code.X07.name, Code.F08.name))
 _MOST = 1000  # pieces between two batches, or ranges, that are held
 
 
-class LostRange(NamedTuple):
+class LostRange(TupleValue):
     """Offsets of one log that readers do not get.
 
     Args:
@@ -59,7 +51,7 @@ class LostRange(NamedTuple):
     missing_bytes: int | None = None
 
 
-class _Piece(NamedTuple):
+class _Piece(TupleValue):
     """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound.
 
     Args:
@@ -112,7 +104,7 @@ class LossFold:
             return
         if finding.gap:
             self._gap(finding)
-        elif finding.code in _DISTRUSTED and (finding.code is not Code.F06 or finding.offset is not None):
+        elif Trait.BAD_CRC in finding.code.traits or (finding.code is Code.F06 and finding.offset is not None):
             self._piece(finding, finding.offset, finding.last_offset, finding.count)
         elif finding.is_unplaced:
             self._piece(finding, None, None, finding.count)
@@ -120,7 +112,7 @@ class LossFold:
             self._hole(finding.position, finding.offset, finding.last_offset, Code.O04)
         elif finding.code is Code.B07 and finding.offset is not None:
             self._piece(finding, finding.offset, None, None)
-        elif finding.code in UNREADABLE and finding.severity is Severity.ERROR:
+        elif Trait.UNREADABLE in finding.code.traits and finding.severity is Severity.ERROR:
             self._cannot_read(finding)
 
     def _gap(self, finding: Finding) -> None:
@@ -283,7 +275,7 @@ class LossFold:
         for number in range(before, len(self._ranges)):
             one = self._ranges[number]
             if why and (one.position, one.length) == (self._size, 0):
-                certainty = None if _KNOW_BATCHES.isdisjoint(why) else Certainty.LOST
+                certainty = Certainty.LOST if Trait.KNOWN_BATCHES.is_among(why) else None
                 self._ranges[number] = one._replace(certainty=certainty, because=why)
 
     def _with_own_end(self, piece: _Piece) -> _Piece:
@@ -339,6 +331,8 @@ def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_bat
         position: bytes.
         max_uncompressed_bytes, max_batch_bytes: limits, bytes.
     """
+    from kdump.compat.kafka_walk import KafkaWalk  # where offsets are missing: no sound log needs that
+
     walk = KafkaWalk(log, log.name, position, log.size, max_batch_bytes)
     reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
     for window in walk.windows():

@@ -28,13 +28,14 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.broker.config import CleanupPolicy
-from kdump.finding import OF_HOLES, Code
-from kdump.item import Certainty
+from kdump.broker.cleanup_policy import CleanupPolicy
+from kdump.finding import Code, Trait
 from kdump.ranges import RangeSet
+from kdump.rows.verdict import Certainty
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,13 +43,8 @@ if TYPE_CHECKING:
 _MADE_COMPACTED = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
 _MADE_WITH_DELETE = frozenset((METADATA_TOPIC, SHARE_TOPIC, REMOTE_TOPIC))
 _DELETE = frozenset(("delete",))
-BY_CHECKPOINTS = frozenset((Code.S02.name, Code.K01.name))
-"""What shows that a log went on, by files that are not of its segments: a truncation leaves them above the end too."""
-
-
 MOST_HOLES = 1 << 17
 """Holes of one log that are held as objects, before what is known of them is told."""
-_NAMES_OF_HOLES = frozenset(code.name for code in OF_HOLES)
 
 
 def is_told_as_hole(because: tuple[str, ...]) -> bool:
@@ -57,7 +53,7 @@ def is_told_as_hole(because: tuple[str, ...]) -> bool:
     Args:
         because: names of the codes that tell of them.
     """
-    return not _NAMES_OF_HOLES.isdisjoint(because[:1])
+    return Trait.HOLE.is_among(because[:1])
 
 
 class Proof(Enum):
@@ -68,7 +64,7 @@ class Proof(Enum):
     AMONG_SEVERAL = "the offset index shows that bytes are missing there, or in another hole beside it"
 
 
-class OffsetHole(NamedTuple):
+class OffsetHole(TupleValue):
     """Offsets that no batch has.
 
     Args:
@@ -85,10 +81,10 @@ class OffsetHole(NamedTuple):
     @property
     def is_by_checkpoints(self) -> bool:
         """Whether it lies behind the last batch, and snapshots or checkpoints know its offsets."""
-        return not BY_CHECKPOINTS.isdisjoint(self.because)
+        return Trait.KNOWN_OFFSETS.is_among(self.because)
 
 
-class Surroundings(NamedTuple):
+class Surroundings(TupleValue):
     """What lies around the logs of a partition and says something of its holes.
 
     Args:
@@ -113,7 +109,7 @@ NOTHING_AROUND = Surroundings(None, 0, 0, None, RangeSet())
 """Of a file that lies in no partition directory."""
 
 
-class HoleVerdict(NamedTuple):
+class HoleVerdict(TupleValue):
     """What is to be said of a hole.
 
     Args:
@@ -130,6 +126,11 @@ class HoleVerdict(NamedTuple):
     def is_lost(self) -> bool:
         """Whether the offsets were here."""
         return self.certainty is Certainty.LOST
+
+    @property
+    def shows_no_loss(self) -> bool:
+        """Whether compaction took the offsets, or may have, and nothing tells against it."""
+        return self.certainty is Certainty.ABSENT or self.because is Code.L17
 
 
 _ABSENT, _LOST = HoleVerdict(Certainty.ABSENT), HoleVerdict(Certainty.LOST)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import policies_beside
 from kdump.broker.hole_columns import HeldHole, HoleColumns
@@ -24,6 +24,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.wrapper import first_offset
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.paths import exists
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.broker.losses import HolesAmong
     from kdump.broker.missing_offsets import HoleVerdict
     from kdump.format.read_limits import ReadLimits
-    from kdump.item import Loss
+    from kdump.rows.verdict import Loss
     from kdump.storage.partition_dir import PartitionDir
 
 _WHY = {
@@ -205,7 +206,7 @@ class LostHoles:
         return losses, found
 
 
-class _Kind(NamedTuple):
+class _Kind(TupleValue):
     """What is known of a hole: the name of the code that tells of it, what the indexes prove, and whether it is L19."""
 
     name: str
@@ -218,7 +219,7 @@ def _kind_of(loss: Loss, judged: tuple[OffsetHole, HoleVerdict] | None) -> _Kind
     if judged is None or not is_told_as_hole(loss.because):
         return None
     hole, verdict = judged
-    if not verdict.is_lost and verdict.because not in (Code.L19, Code.X04):
+    if verdict.shows_no_loss:
         return None
     proof = None if verdict.is_lost and hole.proof is Proof.AMONG_SEVERAL else hole.proof  # a salvage has told of it
     return _Kind(loss.because[0], proof, verdict.because is Code.L19)

@@ -8,10 +8,10 @@ Source: UnifiedLog.deleteOldSegments, LogSegment.largestTimestamp, LogSegment.sh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.broker.config import MAX_INT, MAX_LONG
-from kdump.value import Value
+from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ TIME = {"index": "time, largest record timestamp", "mtime": "time, last modified
 _INDEX_SLOT, _TIME_SLOT = 8, 12
 
 
-class SegmentFacts(NamedTuple):
+class SegmentFacts(TupleValue):
     """A segment as a broker sees it.
 
     Args:
@@ -112,7 +112,7 @@ def first_deleted(log: RetentionFacts, config: TopicConfig, now: int) -> list[in
         ms; None for never.
     """
     found: list[int | None] = [now] * len(_timeless(log, config))
-    clock = -(2**63)
+    clock = MIN_LONG
     while len(found) < len(log.segments):
         number = len(found)
         if not (config.delete and config.retention_ms >= 0 and _may_go(log, number)):

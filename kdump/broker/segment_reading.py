@@ -6,7 +6,7 @@ No CRC decides anything: a broker does not look at it when it reads.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused, find_record
 from kdump.compat.kafka_reader import KafkaRecordReader
@@ -16,6 +16,7 @@ from kdump.format.batch.gap import zeros_until
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,7 +177,7 @@ def _is_space_ahead(log: Source, position: int) -> bool:
     return log.is_growing and zeros_until(log, position, log.size) == log.size
 
 
-class Outline(NamedTuple):
+class Outline(TupleValue):
     """The headers of a log, summed up.
 
     Args:

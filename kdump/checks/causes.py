@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, highest_snapshot, shown_end
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -21,17 +21,8 @@ if TYPE_CHECKING:
     from kdump.item import Item
     from kdump.storage.partition_dir import PartitionDir
 
-_OF_INDEXES = (
-    *(Code.X01, Code.X02, Code.X03, Code.X04, Code.X05, Code.X06, Code.X07, Code.X08),
-    *(Code.T01, Code.T02, Code.T03, Code.T04, Code.T05),
-)
-_OF_ENDS = (Code.O01, Code.O02, Code.O06, Code.O07)
-_OF_PRODUCERS = (Code.P01, Code.P02, Code.S03, Code.A03, Code.A04, Code.A05, Code.A06)
-_OF_FOREIGN = (*_OF_INDEXES, *_OF_ENDS, *_OF_PRODUCERS, Code.E03)
-_BEYOND = (Code.X07, Code.T04, Code.O07, Code.A03, Code.A05)  # where they are about what lies behind the end
-_LATE = (Code.S02, Code.K01, Code.K04)
+_MAY_BE_EFFECT = frozenset((Trait.INDEX_ENTRY, Trait.PRODUCER_STATE, Trait.NEIGHBOURS))
 _MOST_HELD = 20_000
-_OF_SHAPE = frozenset({Code.X01, Code.X03, Code.T01, Code.T03})  # of entries that no broker has written so
 
 
 class PartitionCauses:
@@ -108,7 +99,7 @@ class PartitionCauses:
             cause = _cause_of(one, causes, facts.end_offset)
             if cause is None and foreign is not None:
                 cause = Code.F15
-            if cause is None and self._is_after_foreign and one.code in _OF_PRODUCERS:
+            if cause is None and self._is_after_foreign and Trait.PRODUCER_STATE in one.code.traits:
                 cause = Code.F15
             yield one if cause is None else one.replace(because=cause)
         self._is_after_foreign = self.is_foreign
@@ -148,7 +139,8 @@ class PartitionCauses:
     def late(self, finding: Finding) -> Finding:
         """Return a finding about a file that belongs to no segment, with the cause that was told before."""
         is_beyond = finding.code is not Code.K04 or (finding.offset or 0) > self._end
-        if self._at_end is None or finding.code not in _LATE or finding.because is not None or not is_beyond:
+        is_above = Trait.ABOVE_END in finding.code.traits and is_beyond
+        if self._at_end is None or finding.because is not None or not is_above:
             return finding
         return finding.replace(because=self._at_end)
 
@@ -169,7 +161,7 @@ class PartitionCauses:
 
 def may_be_effect(item: Item | Result) -> TypeGuard[Finding]:
     """Tell whether an item may have a cause that is known at the end of its segment only."""
-    return isinstance(item, Finding) and item.because is None and item.code in _OF_FOREIGN
+    return isinstance(item, Finding) and item.because is None and not _MAY_BE_EFFECT.isdisjoint(item.code.traits)
 
 
 def _causes_of(
@@ -180,7 +172,7 @@ def _causes_of(
     reached: tuple[int, str] | None = None,
 ) -> list[Finding]:
     """What explains findings about one segment; `reached` is the end that it has had by others, and which."""
-    if _is_foreign_index(facts, evidence) and _OF_SHAPE.isdisjoint(one.code for one in found):
+    if _is_foreign_index(facts, evidence) and not any(Trait.ODD_ENTRIES in one.code.traits for one in found):
         kinds = [kind for kind in (FileKind.INDEX, FileKind.TIMEINDEX) if kind in evidence.indexes]
         count = sum(evidence.indexes[kind].wrong for kind in kinds)
         return [Finding(Code.X09, job.files[kinds[0]], count=count)]
@@ -208,10 +200,11 @@ def explained(job: SegmentJob, facts: SegmentSummary, found: Sequence[Finding]) 
 
 
 def _cause_of(finding: Finding, causes: list[Finding], end: int) -> Code | None:
+    traits, is_beyond = finding.code.traits, (finding.last_offset or finding.offset or 0) >= end
     for cause in causes:
-        if cause.code is Code.X09 and finding.code in _OF_INDEXES:
+        if cause.code is Code.X09 and Trait.INDEX_ENTRY in traits:
             return Code.X09
-        if cause.code is Code.F14 and finding.code in _BEYOND and (finding.last_offset or finding.offset or 0) >= end:
+        if cause.code is Code.F14 and Trait.BEYOND_END in traits and is_beyond:
             return Code.F14
     return None
 

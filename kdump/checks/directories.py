@@ -6,16 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names
-from kdump.checks.odd_directory import odd_directory
 from kdump.checks.partition import PartitionCheck
-from kdump.checks.raft_log import check_snapshot
 from kdump.checks.state_files import check_text
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
 from kdump.storage.names import BOOTSTRAP
 from kdump.storage.partition_dir import InputDirectory
-from kdump.storage.raft_snapshots import to_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,11 +62,16 @@ class DirectoryCheck:
                     shown.append(one)
                 else:
                     yield one
+        odd: list[str] = []
         for one in check_names(self._directory.contents):
             if isinstance(one, Finding) and one.code is Code.F11:
-                yield odd_directory(one.file, self.log_dir, options.max_batch_bytes)
+                odd.append(one.file)
             else:
                 yield one
+        if odd:
+            from kdump.checks.odd_directory import odd_directories
+
+            yield from odd_directories(odd, self.log_dir, options.max_batch_bytes)
         yield Checked(tuple(shown), 0, 0)
 
     def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
@@ -77,6 +79,9 @@ class DirectoryCheck:
         if file.name.kind in _LOG_DIR_KINDS:
             yield from check_text(self.log_dir.file(file.name.kind))
         elif os.path.basename(file.path) == BOOTSTRAP:
+            from kdump.checks.raft_log import check_snapshot
+            from kdump.storage.raft_snapshots import to_copy
+
             for one in check_snapshot(file.path, options):
                 yield to_copy(one) if isinstance(one, Finding) else one
 

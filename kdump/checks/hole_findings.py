@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.hole_columns import HeldHole, HoleColumns
 from kdump.broker.missing_offsets import is_told_as_hole
 from kdump.broker.missing_walk import among_holes, as_lost, held_of, of_hole, of_unexplained
-from kdump.finding import OF_HOLES, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from kdump.broker.losses import PartitionLosses
     from kdump.broker.missing_offsets import HoleVerdict, OffsetHole
-    from kdump.item import Item, Loss
+    from kdump.item import Item
+    from kdump.rows.verdict import Loss
 
 _KNOWN = "as the salvage that made this partition has told"
 
@@ -111,7 +113,7 @@ class HoleFindings:
         return finding.replace(because=verdict.because)
 
 
-class _Like(NamedTuple):
+class _Like(TupleValue):
     """What findings about holes have besides the place."""
 
     code: Code
@@ -166,7 +168,7 @@ def _made_again(held: HeldHole[_Like]) -> Finding:
 
 def _is_of_hole(item: Item) -> TypeGuard[Finding]:
     """Whether an item is about a hole, and nothing else explains that."""
-    if not isinstance(item, Finding) or item.code not in OF_HOLES or item.severity is Severity.ERROR:
+    if not isinstance(item, Finding) or Trait.HOLE not in item.code.traits or item.severity is Severity.ERROR:
         return False
     is_own = item.because in (None, Code.F14)
     return is_own and item.offset is not None and item.last_offset is not None

@@ -13,13 +13,14 @@ from array import array
 from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.finding import Capped, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import FileKind
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ _HELD = 64  # entries that are judged once more, with those that follow: the las
 Strict = tuple[bool, bool]  # of each column: must it rise from entry to entry, or may it stay
 
 
-class Entry(NamedTuple):
+class Entry(TupleValue):
     """One entry: its number in the index, and both columns."""
 
     number: int
@@ -488,7 +489,6 @@ def _before_zeros(source: Source, slot: int, entries: int) -> int:
 INTERVAL = 4096  # index.interval.bytes, unless a topic has another
 _OFFSET_SLOT, _TIME_SLOT = OffsetIndex.entry_size, TimeIndex.entry_size
 _NO_TIMESTAMP = -1
-_NO_LIMIT = 2**63 - 1
 
 
 class OffsetIndexFold(IndexFold):
@@ -501,7 +501,9 @@ class OffsetIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _OFFSET_SLOT, 0, (True, True)
-    _odd_size, _zero_tail, _disorder = Code.X01, Code.X02, Code.X03
+    _odd_size = Code.X01
+    _zero_tail = Code.X02
+    _disorder = Code.X03
 
     def __init__(self, index: OffsetIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         super().__init__(index, source, (index.base_offset - 1, -1), report, **how)
@@ -529,7 +531,7 @@ class OffsetIndexFold(IndexFold):
         self._count(fault)
         self._tell(entry, fault)
         if fault.grade == ODD and fault.code is None:
-            self._say_above(_NO_LIMIT)
+            self._say_above(MAX_LONG)
             self._above = entry, fault
 
     def _judge(self, window: Window, *, sure: bool) -> Callable[[Entry], Fault]:
@@ -576,7 +578,7 @@ class OffsetIndexFold(IndexFold):
             return Fault(WRONG, Code.X04) if entry.second >= size or not self._lost else UNSURE
 
         self._say_above(end)
-        for entries in self._take(_NO_LIMIT):
+        for entries in self._take(MAX_LONG):
             yield
             for entry in entries.rows():
                 fault = Fault(WRONG) if entry.first >= end else fault_of(entry)
@@ -587,7 +589,7 @@ class OffsetIndexFold(IndexFold):
                     if entry.second >= size:
                         self.beyond += 1
                         self.reaches = entry.first
-        self._judge_aside(_NO_LIMIT, fault_of)
+        self._judge_aside(MAX_LONG, fault_of)
         # Entries are not evenly apart: an append of several batches gets one.
         end = max(self._latest[1], 0)
         most = 4 * (end // self.used) if self.used else INTERVAL
@@ -602,7 +604,9 @@ class TimeIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _TIME_SLOT, 1, (True, False)
-    _odd_size, _zero_tail, _disorder = Code.T01, Code.T02, Code.T03
+    _odd_size = Code.T01
+    _zero_tail = Code.T02
+    _disorder = Code.T03
 
     def __init__(self, index: TimeIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         floor = _NO_TIMESTAMP, index.base_offset - 1
@@ -671,7 +675,7 @@ class TimeIndexFold(IndexFold):
         def fault_of(_: Entry) -> Fault:
             return UNSURE if self._doubt else Fault(WRONG, Code.T04, {"largest": self._largest}, self._largest)
 
-        for entries in self._take(_NO_LIMIT):
+        for entries in self._take(MAX_LONG):
             yield
             for entry in entries.rows():
                 fault = fault_of(entry)
@@ -680,7 +684,7 @@ class TimeIndexFold(IndexFold):
                 if entry.second >= end and entry.first > self._largest:
                     self.beyond += 1
                     self.reaches = entry.second
-        self._judge_aside(_NO_LIMIT, fault_of)
+        self._judge_aside(MAX_LONG, fault_of)
         time, offset = self._latest
         if time < self._largest and self._judged == self._index.entries and not self._only_magic_0:
             severity = Severity.NOTE if self._may_be_untrimmed else None

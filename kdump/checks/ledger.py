@@ -16,6 +16,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.format.java_values import as_long
 from kdump.storage.own_files import open_own, open_own_place, own_place
 from kdump.value import Value
 
@@ -52,7 +53,7 @@ _BESIDE = ("-journal", "-wal")  # SQLite plays them back when it opens a file
 _SHARED = "-shm"
 _SUMMED = 64 * 1024  # bytes that a sum is of
 _MOST_TURNS = 1 << 62
-_SIGNED = 1 << 64  # a column has 63 bits and a sign, a number of an inode 64
+_OF_INODE = 2**64  # numbers that an inode can have: a column keeps them with a sign
 
 
 class LedgerError(Exception):
@@ -262,7 +263,9 @@ class Ledger:
     # --- what lies there ------------------------------------------------------------------------------------
     def enter(self, found: Iterable[Listed]) -> None:
         """Take note of logs that lie there now; a path that comes again is the same."""
-        rows = ((it.path, os.fsencode(it.shown), it.base, it.next_base, it.dev, _in(it.inode), it.size) for it in found)
+        rows = (
+            (it.path, os.fsencode(it.shown), it.base, it.next_base, it.dev, as_long(it.inode), it.size) for it in found
+        )
         if not self._db.in_transaction:
             self._run("UPDATE state SET turn = turn")  # one transaction for all of them
         self._db.executemany("INSERT OR IGNORE INTO here VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -325,7 +328,7 @@ class Ledger:
             is_sound = isinstance(sums, bytes) and all(isinstance(one, int) for one in row if one is not sums)
             if not is_sound or len(sums) != 4 * -(-size // _SUMMED):
                 raise self._damaged(f"what it has of segment {number} is no sums of one")
-            return Known(dev, inode % _SIGNED, size, mtime, ctime, sums, seen)
+            return Known(dev, inode % _OF_INODE, size, mtime, ctime, sums, seen)
         return None
 
     # --- what was read --------------------------------------------------------------------------------------
@@ -346,7 +349,7 @@ class Ledger:
         """Take note that a segment has the bytes that it had."""
         self._run(
             "UPDATE segments SET dev = ?, inode = ?, size = ?, mtime = ?, ctime = ?, seen = ? WHERE id = ?",
-            *(known.dev, _in(known.inode), known.size, known.mtime, known.ctime, known.seen, number),
+            *(known.dev, as_long(known.inode), known.size, known.mtime, known.ctime, known.seen, number),
         )
 
     def commit(self) -> None:
@@ -382,11 +385,6 @@ class Ledger:
 def _squeezed(sentence: str) -> str:
     """A sentence of SQL whatever its spaces."""
     return " ".join(str(sentence).split())
-
-
-def _in(number: int) -> int:
-    """A number of 64 bits as a column has it."""
-    return number - _SIGNED if number >= _SIGNED // 2 else number
 
 
 _SCHEMA = sorted(_squeezed(one) for one in _TABLES if one.startswith("CREATE"))

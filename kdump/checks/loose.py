@@ -20,6 +20,7 @@ from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_text, read_producers
 from kdump.checks.transactions import check_aborted
 from kdump.finding import Code, Finding, Severity
+from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
 from kdump.storage.file_source import OpenFailure
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-_MAX_LONG = 2**63 - 1
 
 
 def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
@@ -155,7 +155,7 @@ def _grouped(items: Iterator[Finding | OpenFailure | CheckedFile]) -> Iterator[I
 
 def _aborted(path: str, base: int) -> Iterator[Finding | OpenFailure | CheckedFile]:
     def judge(source: Source, report: Report) -> None:
-        check_aborted(source, base, [], complete=False, first_known=0, end=_MAX_LONG, report=report)
+        check_aborted(source, base, [], complete=False, first_known=0, end=MAX_LONG, report=report)
 
     return judged(path, FileKind.TXNINDEX, judge)
 
@@ -166,7 +166,7 @@ def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | Ope
     def judge(source: Source, report: Report) -> None:
         fold = index_fold(kind, source, base, report, may_be_untrimmed=True)
         fold.gap()
-        for _ in fold.finish(_MAX_LONG, _MAX_LONG, 0):
+        for _ in fold.finish(MAX_LONG, MAX_LONG, 0):
             pass
         why = "no log is beside it: only its size and its order were judged"
         report(Finding(Code.F08, path, values={"why": why}, severity_override=Severity.WARNING))

@@ -17,12 +17,13 @@ from kdump.broker.load.log_state import LogState
 from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Checked, Loss, PartitionChecked, Progress, SegmentChecked, Step
+from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked
 from kdump.render.text.losses import Ranges
+from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import shows_lost_log
 from kdump.storage.misplaced import renamed
@@ -42,15 +43,11 @@ if TYPE_CHECKING:
 _HELD = 10_000  # findings of one segment that wait for what is known of all of it; further ones name no command
 _EARLY = 100  # of those that are not held, how many count for the steps
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-_WITNESSED = ("F14", "X09")  # what the indexes say tells what is wrong: to build them again is to give that up
-_FOREIGN = ("F13", "F15")  # the log itself is not what it should be: nothing made from it is right
-_WRONG_SNAPSHOT = (Code.S01, Code.S03)
 FROM_ANOTHER = "from another replica, if one is sound"
 """What a step says where no other replica was looked at."""
 
 _OF_FIELD = Code.E01.remedy  # patch-header mends it: the checkpoint is right
 _BUT_IN_DOUBT = "; it leaves out, and names, batches whose transaction may have ended in the damage"
-URGENT = (Code.F06, Code.F16)  # a disk that fails loses more while it is read, and a broker removes at its start
 _NAMED = 3  # files that a sentence names
 
 
@@ -98,7 +95,7 @@ class PartitionSteps:
             kind = type(item)
             if isinstance(item, Loss):
                 self._see_loss(item)
-            elif isinstance(item, Finding) and item.code in URGENT:
+            elif isinstance(item, Finding) and Trait.URGENT in item.code.traits:
                 self._persons.see(item)
             if kind is Progress:
                 yield item
@@ -195,9 +192,9 @@ class PartitionSteps:
 
     def _repair(self, segment: _Segment | None, finding: Finding) -> ShellCommand | None:
         """Return the command that mends a finding and costs nothing that is intact, None where there is none."""
-        if _cause(finding) in (*_WITNESSED, *_FOREIGN):
+        if Trait.CAUSE in _cause(finding).traits:
             return None
-        if finding.code in _WRONG_SNAPSHOT:
+        if Trait.UNSOUND_SNAPSHOT in finding.code.traits:
             return self._of_snapshot(finding)
         if segment is None:
             return None
@@ -312,7 +309,7 @@ class PartitionSteps:
         urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
         compare = [] if alternatives or not self._missing.offsets else [self._compare()]
         is_covered = bool(alternatives or compare)  # what is missing comes back with the rest
-        covered = (Code.O04, Code.O07, Code.A07) if is_covered else ()
+        covered = Trait.RESTORED if is_covered else None
         persons = [(None, why) for why in self._persons.sentences(urgent=False, without=covered)]
         before = len(urgent) + len(alternatives)
         first, count = before + len(persons), before + len(persons) + len(steps)
@@ -387,9 +384,9 @@ def _place(finding: Finding) -> str:
     return f"{finding.code.name} {finding.code.slug} at {where}"
 
 
-def _cause(finding: Finding) -> str:
+def _cause(finding: Finding) -> Code:
     """The code of what explains a finding, its own where nothing does."""
-    return finding.code.name if finding.because is None else finding.because.name
+    return finding.code if finding.because is None else finding.because
 
 
 class _Segment:
@@ -423,10 +420,10 @@ class _Segment:
         self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
         self.is_foreign = any(one.code is Code.F15 for one in found)
         indexes = [one for one in found if self._is_of_index(one)]
-        self.unsound = [one for one in indexes if _cause(one) not in (*_WITNESSED, *_FOREIGN)]
-        self.witnesses = [one for one in indexes if _cause(one) in _WITNESSED and not self.is_foreign]
+        self.unsound = [one for one in indexes if Trait.CAUSE not in _cause(one).traits]
+        self.witnesses = [one for one in indexes if Trait.WITNESSED in _cause(one).traits and not self.is_foreign]
         is_error = [one for one in found if one.severity is Severity.ERROR]
-        self.causes = [one for one in is_error if one.code.name in (*_WITNESSED, *_FOREIGN)]
+        self.causes = [one for one in is_error if Trait.CAUSE in one.code.traits]
         self.blocked = any(is_of_header(one) and isinstance(one.expected, int) for one in self.damage[:1])
 
     @property
@@ -438,7 +435,7 @@ class _Segment:
         kind = parse_name(os.path.basename(finding.file)).kind
         if finding.values.get("remedy") == WITNESS:
             return False
-        return kind in _INDEX_KINDS and "reindex" in finding.code.repairs and finding.severity is not Severity.NOTE
+        return kind in _INDEX_KINDS and Trait.REINDEX in finding.code.traits and finding.severity is not Severity.NOTE
 
     @property
     def argument(self) -> str:
@@ -471,12 +468,12 @@ class _Segment:
 
     def is_to_do(self, finding: Finding) -> bool:
         """Whether a step is about it, though no command for this finding alone."""
-        is_cause = finding.code.name in (*_WITNESSED, *_FOREIGN) or finding.values.get("remedy") == WITNESS
+        is_cause = Trait.CAUSE in finding.code.traits or finding.values.get("remedy") == WITNESS
         return is_cause or self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
 
     def with_blocker(self, finding: Finding) -> Finding:
         """Return a finding about an index with what has to be done before; reindex refuses it before that."""
-        if not self.is_unsound(finding) or _cause(finding) in (*_WITNESSED, *_FOREIGN) or self.can_be_indexed:
+        if not self.is_unsound(finding) or Trait.CAUSE in _cause(finding).traits or self.can_be_indexed:
             return finding
         once = self._state.before_reindex
         return finding.replace(values={**finding.values, "once": once})
@@ -540,23 +537,23 @@ class PersonSteps:
 
     def see(self, finding: Finding) -> None:
         """Take one finding; notes, warnings, effects of a cause and what has no remedy leave nothing to do."""
-        is_to_do = finding.severity is Severity.ERROR or finding.code in URGENT
+        is_to_do = finding.severity is Severity.ERROR or Trait.URGENT in finding.code.traits
         if is_to_do and finding.because is None and not finding.remedy.startswith("none"):
             _, files = self._found.setdefault(finding.code, (finding, []))
             if finding.file not in files and len(files) <= _NAMED:
                 files.append(finding.file)
 
-    def sentences(self, *, urgent: bool | None = None, without: Sequence[Code] = ()) -> Iterator[str]:
+    def sentences(self, *, urgent: bool | None = None, without: Trait | None = None) -> Iterator[str]:
         """Yield what a person does about them.
 
         Args:
             urgent: those only that come before all other steps, or all but those; None for all.
-            without: codes that another step is about.
+            without: codes with this trait are left out; None for none.
         """
         for code, (finding, files) in self._found.items():
-            if code in without:
+            if without in code.traits:
                 continue
-            if urgent is not None and urgent is not (code in URGENT):
+            if urgent is not None and urgent is not (Trait.URGENT in code.traits):
                 continue
             more = ", and others" if len(files) > _NAMED else ""
             what = f"{', '.join(files[:_NAMED])}{more}: {code.name} {code.slug}"

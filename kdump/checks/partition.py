@@ -7,7 +7,6 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.awaiting_deletion import awaiting_deletion
 from kdump.broker.hole_proofs import is_under_work
 from kdump.broker.losses import LostRange, PartitionLosses, is_inner_hole
 from kdump.broker.missing_offsets import MissingOffsets
@@ -17,14 +16,15 @@ from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
-from kdump.checks.raft_log import check_snapshot, for_node, snapshot_ahead
 from kdump.checks.replay import Replay
 from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
+from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
+from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.lost_logs import known_ends, known_without_logs, lost_of, without_log
 from kdump.storage.misplaced import misplaced_in
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from kdump.checks.segment import Result
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.item import Item
+    from kdump.storage.file_source import OpenFailure
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
 
-_NEVER = 2**63
 _HELD = 16  # parts of what is lost in one log
 
 
@@ -169,6 +169,8 @@ class PartitionCheck:
         if not self._is_raft_log:
             yield from items
             return
+        from kdump.checks.raft_log import for_node
+
         for item in items:
             if isinstance(item, Finding):
                 yield for_node(item, self.directory, self._last_end, is_sound=not self._is_damaged and self._is_read)
@@ -236,7 +238,7 @@ class PartitionCheck:
         for begin, last in self._below_logs():
             below = LostRange(0, 0, begin, last, None, None, ())
             yield from self._losses.take(self.directory.path_of(self._bases[0], FileKind.LOG), [below])
-        first = self._bases[0] if self._bases else _NEVER
+        first = self._bases[0] if self._bases else ABOVE_ALL
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
             known = max(last + 1, known_without_logs(self.directory))
@@ -289,7 +291,7 @@ class PartitionCheck:
     @property
     def _last_end(self) -> int:
         """The log end offset, for those who ask whether something is beyond it; never, when it is not known."""
-        return self._end if self._is_read and self._bases else _NEVER
+        return self._end if self._is_read and self._bases else ABOVE_ALL
 
     # --- the other files ------------------------------------------------------------------------------------
     def _rest(self, replay: Replay, options: VerifyOptions) -> Iterator[Item]:
@@ -303,17 +305,27 @@ class PartitionCheck:
                 yield one
         if self._only is None and self._is_read and self._bases and not self._is_raft_log:
             yield from replay.without_snapshots(self._end)
-        awaiting = {one.file: one for one in awaiting_deletion(self.directory, options.max_batch_bytes)}
-        yield from check_names(self.directory.contents, awaiting)
-        if self.path in awaiting:
-            yield awaiting[self.path]
+        awaiting: dict[str, Finding] = {}
+        if self.directory.is_leftover or self.directory.listing.has_temporaries:
+            from kdump.broker.awaiting_deletion import awaiting_deletion  # it has the model of a start
+
+            unread: list[OpenFailure] = []
+            found = awaiting_deletion(self.directory, options.max_batch_bytes, unread.append)
+            awaiting = {one.file: one for one in found}
+            yield from unread
+        contents = self.directory.contents
+        yield from check_names(contents, awaiting)
+        for path in awaiting.keys() - {*contents.leftovers, *contents.ignored}:
+            yield awaiting[path]
         yield from self._without_files()
         if self._is_raft_log and self._bases:
+            from kdump.checks.raft_log import snapshot_ahead
+
             yield from snapshot_ahead(self.directory, self._last_end)
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key
-        if key is not None and self._bases:
+        if key is not None and self._bases and self._has_entries:
             log_dir, name = self.directory.log_dir, self.directory.name
             found = check_offsets(log_dir, key, name, self._last_end)
             self.checkpoint_findings.extend(self._causes.late(one) for one in found)
@@ -321,6 +333,12 @@ class PartitionCheck:
             may_be_cut = not self._causes.explains_end
             yield from why_gone(self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut)
         yield Checked(tuple(shown), 0, 0)
+
+    @property
+    def _has_entries(self) -> bool:
+        """Whether what checkpoints say of the partition is said of this directory, and not of one in use beside it."""
+        is_in_use = self.name is None or not self.name.state
+        return is_in_use or not (self.directory.is_leftover or self.directory.key in self.directory.log_dir.in_use)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         directory = self.directory
@@ -336,6 +354,8 @@ class PartitionCheck:
                     yield self._without_log(path, file.name.base_offset or 0)
                 yield CheckedFile(path, kind, _size(directory, path))
             elif kind is FileKind.CHECKPOINT:
+                from kdump.checks.raft_log import check_snapshot
+
                 yield from check_snapshot(path, options)
             else:
                 yield from check_text(directory.file(name, kind))

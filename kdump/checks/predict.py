@@ -8,19 +8,19 @@ directory; the other partitions there are not looked at.
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
 from kdump.broker.load.raft_log import begun_at
-from kdump.finding import Code
+from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
-from kdump.item import Prediction, SegmentFate
+from kdump.rows.verdict import LoadFailure, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +111,7 @@ def _told(cause: Cause, told: Mapping[str, str]) -> Cause:
         return cause.replace(code=told[cause.file])
     if cause.code == Code.S04.name:  # a name in it is no offset
         for file, code in told.items():
-            if code in _NAMES and os.path.dirname(file) == cause.file:
+            if Trait.ODD_NAME in Code[code].traits and os.path.dirname(file) == cause.file:
                 return cause.replace(code=code, file=file)
     return cause
 
@@ -194,28 +194,27 @@ def _raft_log(
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) -> Prediction:
     return Prediction(
-        path,
-        os.path.basename(os.path.abspath(path)),
-        start.value,
-        outcome.loads,
-        None,
-        None,
-        None,
-        outcome.log_start_offset,
-        outcome.log_end_offset,
-        outcome.bytes_lost,
-        outcome.records_lost,
-        assumed,
-        tuple(SegmentFate(one.base_offset, one.action.value, one.size) for one in outcome.segments),
-        outcome.hidden_records,
-        outcome.reused_offsets,
+        path=path,
+        partition=os.path.basename(os.path.abspath(path)),
+        start=start.value,
+        loads=outcome.loads,
+        stops=None,
+        reason=None,
+        reason_class=None,
+        log_start_offset=outcome.log_start_offset,
+        log_end_offset=outcome.log_end_offset,
+        bytes_lost=outcome.bytes_lost,
+        records_lost=outcome.records_lost,
+        assumed=assumed,
+        segments=tuple(SegmentFate(one.base_offset, one.action.value, one.size) for one in outcome.segments),
+        hidden_records=outcome.hidden_records,
+        reused_offsets=outcome.reused_offsets,
         torn=outcome.torn,
         is_stray=STRAY in assumed,
     )
 
 
-_FILE = re.compile(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
-_NAMES = (Code.F01.name, Code.S04.name)
+_FILE = pattern(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
 _OF_FILES = {
     FileKind.EPOCHS.value: (Code.K04, FileKind.EPOCHS.value),
     FileKind.PARTITION_METADATA.value: (Code.K05, FileKind.PARTITION_METADATA.value),
@@ -271,5 +270,5 @@ def _stopped(row: Prediction, cause: Cause) -> Prediction:
         hidden_records=0,
         reused_offsets=None,
         torn=None,
-        cause=(cause.code, cause.file),
+        cause=LoadFailure(cause.code, cause.file),
     )

@@ -11,6 +11,7 @@ from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import read_producers
 from kdump.checks.transactions import check_aborted, check_snapshot
 from kdump.finding import Code, Finding
+from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import CheckedFile
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kdump.storage.state_file import StateFile
 
 Result = Finding | OpenFailure | CheckedFile
-_NEVER = 2**63
 _ALL_MISSING = "the file is missing, and so are all other producer snapshots"
 _FORGETS = "that starts after this clean stop forgets the producers and the open transactions of the log"
 _READ_THE_LOG = (
@@ -152,7 +152,7 @@ def _aborted(
     if isinstance(opened, OpenFailure):
         yield not_opened(opened)
         return
-    end = max(facts.end_offset, job.base_offset) if facts.is_read else _NEVER
+    end = max(facts.end_offset, job.base_offset) if facts.is_read else ABOVE_ALL
     try:
         check_aborted(
             opened,

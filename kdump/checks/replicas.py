@@ -13,27 +13,29 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict, deque
 from itertools import combinations, groupby, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.checks.next_steps import FROM_ANOTHER
 from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk, settled_windows
 from kdump.format.batch.window import Buffer
-from kdump.format.java_values import as_long
+from kdump.format.java_values import ABOVE_ALL, as_long
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.item import Certainty, Checked, Loss, PartitionChecked, Step
+from kdump.item import Checked, PartitionChecked
 from kdump.ranges import RangeSet
 from kdump.render.terminal.numbers import counted
+from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
+from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 _MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
-_BEHIND_ALL = 1 << 64  # an offset
 _WINDOW = 1 << 16  # bytes of a log read at once for the records of one batch
 _MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
@@ -189,7 +190,7 @@ class _KnownLosses:
                 self._replicas[item.path].start, self._replicas[item.path].end = item.start_offset, item.end_offset
             elif isinstance(item, Finding) and item.code is Code.F12:
                 pass  # that a broker does not start with both makes neither a worse source
-            elif isinstance(item, Finding) and (item.severity is Severity.ERROR or item.code in NOT_ALL_READ):
+            elif isinstance(item, Finding) and item.is_unsound:
                 self._unsound.update((item.file, parent(item.file)))
                 if item.code is Code.F15 and item.expected is None:  # else it is of this partition, under a wrong name
                     self.foreign_logs.add(item.file)
@@ -201,12 +202,13 @@ class _KnownLosses:
 
     def see_difference(self, item: Item) -> None:
         """Take into account where two replicas have other records, or one has fewer."""
-        if isinstance(item, Finding) and item.code in (Code.D01, Code.D02):
-            pair = parent(item.file), str(item.values["other"])
-            if item.code is Code.D02:
-                self._lacks.add(pair)
-            else:
-                self._differ.update((pair, pair[::-1]))
+        if not isinstance(item, Finding) or Trait.OTHER_REPLICA not in item.code.traits:
+            return
+        pair = parent(item.file), str(item.values["other"])
+        if item.code is Code.D02:
+            self._lacks.add(pair)
+        elif item.code is Code.D01:
+            self._differ.update((pair, pair[::-1]))
 
     def steps(self, groups: Sequence[Sequence[str]]) -> Iterator[Step]:
         """Yield the steps, numbered through: each names the sound replica, or all that salvage is to join.
@@ -301,7 +303,7 @@ class _KnownLosses:
             for loss in losses:
                 for first, last, have in _parts(loss, others):
                     known = last - first + 1 if loss.records == loss.offsets else loss.records
-                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=have)
+                    yield loss.replace(offset=first, last_offset=last, records=known, replicas=have)
 
 
 def _parts(loss: Loss, others: Mapping[str, _Replicated]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
@@ -335,7 +337,7 @@ def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Ite
     yield Checked((), 0, 0)  # a file that differs from several others is listed once
 
 
-class _ReplicaBatch(NamedTuple):
+class _ReplicaBatch(TupleValue):
     """What is compared of a batch, and where it is."""
 
     first: int
@@ -518,7 +520,7 @@ class _Taken:
 
     def __init__(self, replica: _Replica) -> None:
         self.replica = replica
-        self.offset = _BEHIND_ALL
+        self.offset = ABOVE_ALL
         self.record: tuple[object, ...] | None = None
         self.lacking: list[tuple[int, int, _ReplicaBatch | None]] = []
         self.is_unread = self.is_out_of_order = False
@@ -542,7 +544,7 @@ class _Taken:
                 self._last = self.offset = offset
                 self.record = record
                 return
-        self.offset, self.record = _BEHIND_ALL, None
+        self.offset, self.record = ABOVE_ALL, None
 
     def fill(self, end: int) -> int:
         """Have a record in hand, if batches up to an offset have another one; return up to which offset they go."""

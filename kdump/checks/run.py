@@ -6,11 +6,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kdump.checks.directories import DirectoryCheck, not_together
-from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.segment import check_segment
 from kdump.finding import Finding, Severity
-from kdump.item import Loss, Step
+from kdump.rows.verdict import Loss, Step
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.log_dir import introduce
 from kdump.workers import in_order
@@ -91,6 +90,8 @@ def _judged(
     directories: list[DirectoryCheck] = []
     for path, is_directory in expanded(paths):
         if not is_directory:
+            from kdump.checks.loose import check_loose
+
             for item in check_loose(path, options):
                 yield item, True
         elif (directory := DirectoryCheck(path)).is_broker_directory:

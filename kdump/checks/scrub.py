@@ -18,10 +18,11 @@ from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.options import VerifyOptions
 from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_segment
-from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
-from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Step, Unchecked
+from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Unchecked
+from kdump.rows.verdict import Step
 from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
@@ -368,8 +369,7 @@ class _Run:
             if isinstance(item, Checked):
                 last = item
             elif isinstance(item, Finding | OpenFailure):
-                is_error = isinstance(item, OpenFailure) or item.severity is Severity.ERROR
-                is_clean = is_clean and not is_error and not (isinstance(item, Finding) and item.code in NOT_ALL_READ)
+                is_clean = is_clean and not (isinstance(item, OpenFailure) or item.is_unsound)
                 yield item
         outcome: ScrubOutcome | None = None
         unit = self._unit_of(row.shown, row.base, row.next_base, row.size, None)

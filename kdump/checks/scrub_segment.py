@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.ledger import Known
 from kdump.checks.read_errors import broken_off, report_not_told
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checksum import crc32c
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 BLOCK = 64 * 1024  # bytes of a log with one CRC
 _STEP = 1024 * 1024  # bytes that are read at once where the walk has read nothing
 _HELD = 10_000  # findings of one segment that wait until it is known what changed; further ones do not
-_BAD_CRC = (Code.B01, Code.B02)
 
 
 class ScrubUnit(Value):
@@ -288,7 +287,7 @@ class _Scrub:
         extents = [
             _Extent(one.position, one.position + one.length, one.offset, one.last_offset)
             for one in self._found
-            if one.position is not None and one.length and (one.gap or one.code in _BAD_CRC)
+            if one.position is not None and one.length and (one.gap or Trait.BAD_CRC in one.code.traits)
         ]
         extents.sort(key=lambda one: one.start)
         for first, last in runs:

@@ -17,9 +17,8 @@ from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
-from kdump.finding import OF_HOLES, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -43,17 +42,9 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.storage.open_files import CachedFile
 
-_MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
-_NEVER = 2**63 - 1
-_HELD = 10_000  # of the first are held back until it is known whether the log was compacted
+_HELD = 10_000  # findings that compaction may explain, until it is known whether the log was compacted
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
-_LOOKS_DAMAGED = (
-    *(Code.F10, Code.L01, Code.L02, Code.L04, Code.L05, Code.L06, Code.L07, Code.L08, Code.L09),
-    *(Code.B01, Code.B02, Code.B04),
-)
-_SHIFTS = (Code.O03, Code.L05, Code.L06, Code.L07, Code.L08, Code.B04)
 _MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
-_BEYOND = (Code.O07, Code.X07, Code.T04)
 
 Result = Finding | OpenFailure | Progress | LostInLog | SegmentSummary
 
@@ -328,7 +319,7 @@ class _SegmentCheck:
         """Where the log ends by all other files; while a broker writes they may be older than what was read."""
         if not self._job.is_last or self._job.is_held:
             return None
-        ends = [offset for offset, _ in self._job.known_ends if offset < _NEVER]
+        ends = [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
         with suppress(OSError):  # they have vanished meanwhile
             ends.append(self._segment.entries_end() or 0)
         return max(ends, default=None)
@@ -346,7 +337,7 @@ class _SegmentCheck:
                 largest = max(self._claimed_time, -1 if self._times[1] is None else self._times[1])
                 ends = self._segment.known_ends(self._trusted_at, free - 1, largest)
                 known += ends if job.is_last or not job.is_under_work else ()
-        most = _NEVER - 1 if job.next_base is None else job.next_base
+        most = layout.LARGEST_OFFSET if job.next_base is None else job.next_base
         beyond = [] if self._end_is_unknown else [one for one in known if free < one[0] <= most]
         end = job.next_base if not job.is_last else max([offset for offset, _ in beyond], default=None)
         why = tuple(dict.fromkeys(code for _, code in beyond))
@@ -360,8 +351,9 @@ class _SegmentCheck:
 
     def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
         if self._first_offset is None and window.all_trusted and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            first, last, base = window.cell(0, layout.BASE_OFFSET), window.cell(0, layout.LAST_OFFSET), self._job.base_offset
-            self._first_offset = base if first < base <= last else first  # it overlaps the segment before
+            first, base = window.cell(0, layout.BASE_OFFSET), self._job.base_offset
+            is_overlap = first < base <= window.cell(0, layout.LAST_OFFSET)  # over the end of the segment before
+            self._first_offset = base if is_overlap else first
         self._batches += window.count
         trusted = window.count - 1 if window.all_trusted else _last_trusted(window)
         if trusted >= 0:
@@ -466,7 +458,7 @@ class _SegmentCheck:
         """A gap at the end of the log, with the offsets that the next segment, snapshots and checkpoints leave it."""
         if (gap.position or 0) + (gap.length or 0) < self._sizes[FileKind.LOG]:
             return gap
-        ends = [offset for offset, _ in self._job.known_ends if offset < _NEVER]
+        ends = [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
         end = self._job.next_base if self._job.next_base is not None else max(ends, default=None)
         if end is None or gap.offset is None:
             return gap
@@ -481,7 +473,7 @@ class _SegmentCheck:
             finding = finding.replace(offset=min(first, finding.last_offset), by_neighbours=True)
         if finding.gap and finding.offset is not None and finding.last_offset is None:
             finding = self._bounded(finding)
-        if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
+        if Trait.BEYOND_END in code.traits and self._end_is_unknown and (finding.offset or 0) >= self._end:
             return
         self._end_is_unknown |= code is Code.L12
         if finding.gap:
@@ -490,7 +482,7 @@ class _SegmentCheck:
             self._producers.gap()
         if finding.is_misplaced and finding.position is not None:
             self._blame(finding.position)
-        if code in OF_HOLES:
+        if Trait.HOLE in code.traits:
             self._has_holes = True
             if self._options.contiguous and finding.severity is Severity.NOTE:
                 finding = finding.replace(severity_override=Severity.WARNING)
@@ -499,7 +491,7 @@ class _SegmentCheck:
             self._damaged |= finding.severity is Severity.ERROR and not finding.is_overlap
             if self._losses is not None:
                 self._losses.see(finding)
-        if code in _MAYBE_COMPACTION and len(self._maybe_compaction) < _HELD:
+        if Trait.OR_COMPACTION in code.traits and len(self._maybe_compaction) < _HELD:
             self._maybe_compaction.append(finding)
         else:
             self._found.append(finding)
@@ -515,7 +507,7 @@ class _SegmentCheck:
         self._look_for_cause(finding)
         if finding.code is Code.F06 and finding.file == self._path:
             self._told.append((finding.position or 0, (finding.position or 0) + (finding.length or 0)))
-        if finding.file == self._path and (finding.gap or finding.code in _SHIFTS):
+        if finding.file == self._path and (finding.gap or Trait.BREAKS_CHAIN in finding.code.traits):
             self._is_whole = False
         if finding.gap:
             self._gap_end = (finding.position or 0) + (finding.length or 0)
@@ -523,11 +515,14 @@ class _SegmentCheck:
 
     def _look_for_cause(self, finding: Finding) -> None:
         """Find out at the first batches that are damaged whether the log was copied as text."""
-        if finding.code not in _LOOKS_DAMAGED or finding.file != self._path or self._cause is not None:
+        is_like_text = Trait.COPIED_AS_TEXT in finding.code.traits
+        if not is_like_text or finding.file != self._path or self._cause is not None:
             return
         self._doubts += 1
         if self._log is None or self._doubts > _MOST_DOUBTS or finding.position is None:
             return
+        from kdump.format.batch.text_mode import as_text
+
         with suppress(OSError):  # the walk will say so
             why = as_text(self._log, finding.position, self._options.max_batch_bytes)
             if why is not None:

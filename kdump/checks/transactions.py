@@ -12,6 +12,7 @@ from kdump.finding import Capped, Code, Finding
 from kdump.format.batch import layout
 from kdump.format.index.offset_and_time import chunks
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
+from kdump.format.java_values import ABOVE_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _ENTRY_SIZE = 34
 _NAMED = 5  # producers in a finding about many
-_NEVER = 2**63
 _ZEROS = AbortedTxn(0, 0, 0, 0, 0)
 _MARKER_BATCH = layout.RECORDS_AT + 17  # the end marker of a transaction, which comes before its entry
 
@@ -111,7 +111,7 @@ class _AbortedCheck:
         self._next = 0  # in `expected`
         self._last = -1  # last offset of the entry before, as it should be
         firsts = [txn.first_offset for txn in reversed(expected or ())]
-        self._begun_after = [_NEVER, *accumulate(firsts, min)][::-1][1:]  # the earliest that ends after each
+        self._begun_after = [ABOVE_ALL, *accumulate(firsts, min)][::-1][1:]  # the earliest that ends after each
 
     def entry(self, entry: AbortedTxn, version: int) -> None:
         """Take the next entry."""

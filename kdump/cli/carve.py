@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from kdump.cli.options.common import fail_on_option, help_option, jobs_option, max_uncompressed_bytes_option
-from kdump.cli.options.help import Command
+from kdump.cli.options.common import (
+    fail_on_option,
+    format_option,
+    help_option,
+    jobs_option,
+    max_uncompressed_bytes_option,
+)
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
@@ -36,21 +42,24 @@ P = ParamSpec("P")
     ),
 )
 @click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
-@click.option("--to", required=True, metavar="DIR", help="A new directory for the runs; in no log.dir.")
-@click.option(
-    "--like", multiple=True, metavar="LOGDIR", help="Say which partition of this log.dir a run belongs to; repeatable."
+@option("--to", group="What is done", required=True, metavar="DIR", help="A new directory for the runs; in no log.dir.")
+@option(
+    "--like",
+    group="Input",
+    multiple=True,
+    metavar="LOGDIR",
+    help="Say which partition of this log.dir a run belongs to; repeatable.",
 )
-@click.option(
+@option(
     "--min-batches",
+    group="Input",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
     metavar="N",
     help="Leave out runs with fewer batches.",
 )
-@click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
-)
+@format_option
 @jobs_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -62,7 +71,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     they are; `kdump salvage DIR --to ...` makes a partition of them. An IMAGE is only read. Exit status: 0 done, found
     or not, 5 something could not be read, 10 no such image, 12 DIR refused, 13 writing failed, 2 wrong use.
     """
-    from kdump.render.json.carve import run_json
+    from kdump.render.json.lines import row_json
     from kdump.rescue.carve import CarveOptions, carve
     from kdump.storage.refusal import RefusedError
 
@@ -76,7 +85,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     sink = _sink(given["layout"], tally, to)
     left = f"nothing is left in {to} but whole runs"
     try:
-        with closing(carve(list(given["images"]), options, lambda one: f"{run_json(one)}\n")) as items:
+        with closing(carve(list(given["images"]), options, lambda one: f"{row_json(one)}\n")) as items:
             for item in items:
                 if isinstance(item, Progress):
                     if bar is not None:

@@ -8,14 +8,16 @@ from typing import Any
 import click
 
 from kdump.cli.options import complete
-from kdump.cli.options.help import Command
+from kdump.cli.options.common import format_option
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
+from kdump.format.java_values import MAX_LONG
 from kdump.state.cluster import ClusterOptions, cluster
 from kdump.state.empty_answer import Question
 from kdump.storage.names import METADATA_TOPIC
 
-_OFFSET = click.IntRange(min=0, max=2**63 - 1)
+_OFFSET = click.IntRange(min=0, max=MAX_LONG)
 
 
 @click.command(
@@ -29,24 +31,27 @@ _OFFSET = click.IntRange(min=0, max=2**63 - 1)
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@at_option
-@click.option("--at-offset", type=_OFFSET, metavar="N", help="The state after the record at this offset.")
-@click.option("--diff", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
-@click.option(
+@option(
     "--topic",
     "topics",
+    group="Selection",
     multiple=True,
     metavar="T",
     shell_complete=complete.topics,
     help="Only this topic; may be given again.",
 )
-@click.option(
+@at_option
+@option("--at-offset", group="Selection", type=_OFFSET, metavar="N", help="The state after the record at this offset.")
+@option("--diff", group="Selection", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
+@option(
     "--check",
     "checks",
+    group="What is checked",
     multiple=True,
     metavar="LOGDIR",
     help="Compare a broker's log.dir with this state; may be given again.",
 )
+@format_option
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Say which brokers, topics, leaders, configurations and users a cluster had, and what changed.

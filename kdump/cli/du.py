@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,13 @@ import click
 from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
     fail_on_option,
+    format_option,
     help_option,
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
 )
-from kdump.cli.options.help import Command
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.options.times import clock_of
@@ -26,12 +26,13 @@ from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.tally import Tally
 from kdump.usage.options import BY, UsageOptions
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from kdump.render.json.usage import UsageJson
     from kdump.render.text.usage import UsageText
 
-_SIZE = re.compile(r"([0-9]+)([KMGT]?)")
+_SIZE = pattern(r"([0-9]+)([KMGT]?)")
 _TOP_KEYS = 20
 
 
@@ -46,30 +47,52 @@ _TOP_KEYS = 20
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option(
+@option(
     "--by",
+    group="Selection",
     type=click.Choice(BY),
     default="topic",
     show_default=True,
     metavar="WHAT",
     help=f"What has a row each: {', '.join(BY)}.",
 )
-@click.option(
+@option(
     "--top",
+    group="Selection",
     type=click.IntRange(min=1),
     metavar="N",
     help="The N largest; the rest is one row.  [default: all, of keys 20]",
 )
-@click.option("--superseded", is_flag=True, help="Count the records that a newer one of the same key replaces.")
-@click.option(
-    "--full-at", metavar="SIZE", help="Say too how fast it grew, over which span, and when it has SIZE: 500G, 2T."
+@option(
+    "--superseded",
+    group="What is asked",
+    is_flag=True,
+    help="Count the records that a newer one of the same key replaces.",
 )
-@click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")
-@click.option("--now", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]")
-@click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+@option(
+    "--full-at",
+    group="What is asked",
+    metavar="SIZE",
+    help="Say too how fast it grew, over which span, and when it has SIZE: 500G, 2T.",
 )
+@option(
+    "--config",
+    group="The broker",
+    metavar="FILE",
+    help="Topic and broker settings, as Java properties (server.properties).",
+)
+@option(
+    "--set",
+    "settings",
+    group="The broker",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One setting; wins over --config.",
+)
+@option(
+    "--now", group="The broker", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]"
+)
+@format_option
 @jobs_option
 @redact_options
 @max_batch_bytes_option

@@ -21,6 +21,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
 from kdump.cli.options.guest import duration
+from kdump.cli.options.help import option
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import everything, records_asked_for, selection_of, selection_options
@@ -51,11 +52,11 @@ if TYPE_CHECKING:
     from kdump.dump.selection import Selection
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
+    from kdump.output import Output
     from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines
-    from kdump.workers import Output
 
     class Sink(Protocol):
         """Writes items."""
@@ -99,95 +100,148 @@ _KINDS = (
     ),
 )
 @click.argument("paths", nargs=-1, metavar="FILE|DIR...")
-@click.option(
-    "--files", multiple=True, metavar="A,B,...", help="The files, separated by commas, as Kafka's tool takes them."
+@option(
+    "--files",
+    group="Input",
+    multiple=True,
+    metavar="A,B,...",
+    help="The files, separated by commas, as Kafka's tool takes them.",
 )
-@click.option("--print-data-log", is_flag=True, help="Show keys and payloads; implies --deep-iteration.")
-@click.option("--deep-iteration", is_flag=True, help="Show the records inside the batches.")
-@click.option("--skip-record-metadata", is_flag=True, help="With --print-data-log: only keys and payloads.")
-@click.option(
-    "--max-bytes",
-    type=JavaInt(),
+@option(
+    "--base-offset",
+    group="Input",
+    type=click.IntRange(min=0),
     metavar="N",
-    default=layout.MAX_INT,
-    help="Read only the first N bytes of each log.",
+    help="For files whose name tells no base offset.",
 )
-@click.option(
+@option(
+    "--type",
+    "kind",
+    group="Input",
+    type=click.Choice(_KINDS),
+    metavar="KIND",
+    help=f"For files whose name does not tell what they are: {', '.join(_KINDS)}.",
+)
+@option("--deep-iteration", group="What is shown", is_flag=True, help="Show the records inside the batches.")
+@option(
+    "--print-data-log", group="What is shown", is_flag=True, help="Show keys and payloads; implies --deep-iteration."
+)
+@option(
+    "--skip-record-metadata", group="What is shown", is_flag=True, help="With --print-data-log: only keys and payloads."
+)
+@option(
+    "--compat",
+    group="Kafka's options",
+    is_eager=True,
+    type=click.Choice(list(DIALECTS)),
+    help="Print what this release of Kafka's tool prints, its mistakes and the place where it stops included.",
+)
+@option(
     "--max-message-size",
+    group="Kafka's options",
     type=JavaInt(only_compat=True),
     metavar="N",
     default=5 * 1024 * 1024,
     help="Largest batch that the index check of --compat expects, bytes.",
 )
-@click.option("--verify-index-only", is_flag=True, help="Check indexes, do not show their entries.")
-@click.option("--index-sanity-check", is_flag=True, help="Only the sanity check that brokers make of an index.")
-@click.option(
+@option("--verify-index-only", group="Kafka's options", is_flag=True, help="Check indexes, do not show their entries.")
+@option(
+    "--index-sanity-check",
+    group="Kafka's options",
+    is_flag=True,
+    help="Only the sanity check that brokers make of an index.",
+)
+@option(
     "--key-decoder-class",
+    group="Kafka's options",
     metavar="CLASS",
     is_flag=False,
     flag_value=STRING,
     help="String-, Integer-, Long- or DefaultDecoder of org.apache.kafka.tools.api.",
 )
-@click.option("--value-decoder-class", metavar="CLASS", is_flag=False, flag_value=STRING, help="The same for values.")
-@click.option("--offsets-decoder", is_flag=True, help="Read records as those of __consumer_offsets.")
-@click.option("--transaction-log-decoder", is_flag=True, help="Read records as those of __transaction_state.")
-@click.option("--cluster-metadata-decoder", is_flag=True, help="Read records as those of __cluster_metadata.")
-@click.option("--remote-log-metadata-decoder", is_flag=True, help="Read records as those of __remote_log_metadata.")
-@click.option("--share-group-state-decoder", is_flag=True, help="Read records as those of __share_group_state.")
-@click.option(
-    "--decoder",
-    type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
-    metavar="NAME",
-    help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share, none; auto goes "
-    "by the topic of each directory, and is the default in JSON.",
+@option(
+    "--value-decoder-class",
+    group="Kafka's options",
+    metavar="CLASS",
+    is_flag=False,
+    flag_value=STRING,
+    help="The same for values.",
 )
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Kafka's layout, or JSON: one object a line; kdump explain KEY tells of its keys.",
+@option("--offsets-decoder", group="Kafka's options", is_flag=True, help="Read records as those of __consumer_offsets.")
+@option(
+    "--transaction-log-decoder",
+    group="Kafka's options",
+    is_flag=True,
+    help="Read records as those of __transaction_state.",
 )
-@click.option(
-    "--compat",
-    is_eager=True,
-    type=click.Choice(list(DIALECTS)),
-    help="Print what this release of Kafka's tool prints, its mistakes and the place where it stops included.",
+@option(
+    "--cluster-metadata-decoder",
+    group="Kafka's options",
+    is_flag=True,
+    help="Read records as those of __cluster_metadata.",
 )
-@click.option(
-    "--base-offset",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="For files whose name tells no base offset.",
+@option(
+    "--remote-log-metadata-decoder",
+    group="Kafka's options",
+    is_flag=True,
+    help="Read records as those of __remote_log_metadata.",
 )
-@click.option(
-    "--type",
-    "kind",
-    type=click.Choice(_KINDS),
-    metavar="KIND",
-    help=f"For files whose name does not tell what they are: {', '.join(_KINDS)}.",
+@option(
+    "--share-group-state-decoder",
+    group="Kafka's options",
+    is_flag=True,
+    help="Read records as those of __share_group_state.",
 )
 @selection_options
-@format_options
-@click.option("--fate", is_flag=True, help="Say what became of each record: its transaction, newer ones, retention.")
-@click.option("--config", metavar="FILE", help="Topic and broker settings for --fate, as Java properties.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting for --fate.")
-@click.option("--stats", is_flag=True, help="Show totals for each directory in the place of its records.")
-@click.option(
-    "--follow", is_flag=True, help="Show what is appended to partition directories, until they are gone or Ctrl-C."
+@option(
+    "--max-bytes",
+    group="Input",
+    type=JavaInt(),
+    metavar="N",
+    default=layout.MAX_INT,
+    help="Read only the first N bytes of each log.",
 )
-@click.option(
+@option(
+    "--stats", group="What is shown", is_flag=True, help="Show totals for each directory in the place of its records."
+)
+@option(
+    "--fate",
+    group="What is shown",
+    is_flag=True,
+    help="Say what became of each record: its transaction, newer ones, retention.",
+)
+@option(
+    "--config", group="The broker", metavar="FILE", help="Topic and broker settings for --fate, as Java properties."
+)
+@option("--set", "settings", group="The broker", multiple=True, metavar="NAME=VALUE", help="One setting for --fate.")
+@format_options
+@option(
+    "--follow",
+    group="Input",
+    is_flag=True,
+    help="Show what is appended to partition directories, until they are gone or Ctrl-C.",
+)
+@option(
     "--idle-timeout",
+    group="Input",
     callback=duration,
     metavar="DURATION",
     help="With --follow: end when nothing was appended for this long: 90s, 5m, 2h.",
 )
 @notes_option
-@click.option("--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@option("--quiet", group="What is shown", is_flag=True, help="Nothing on stderr but errors.")
 @jobs_option
-@redact_options
+@option(
+    "--format",
+    "layout",
+    group="What is shown",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Kafka's layout, or JSON: one object a line; kdump explain KEY tells of its keys.",
+)
 @raw_option
+@redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -290,14 +344,14 @@ def _items(
 def _fate(given: dict[str, Any]) -> FateOptions | None:
     """What decides over the fate of records; None where that is not asked for."""
     if not given["fate"]:
-        for option in ("config", "settings"):
-            if given[option]:
-                name = "set" if option == "settings" else option
+        for field in ("config", "settings"):
+            if given[field]:
+                name = "set" if field == "settings" else field
                 raise click.UsageError(f"--{name} has a meaning with --fate only.")
         return None
-    for option in ("stats", "skip_record_metadata"):
-        if given[option]:
-            raise click.UsageError(f"--fate is said of each record: it does not go with --{option.replace('_', '-')}.")
+    for field in ("stats", "skip_record_metadata"):
+        if given[field]:
+            raise click.UsageError(f"--fate is said of each record: it does not go with --{field.replace('_', '-')}.")
     from kdump.cli.options.broker import configured, say_defaults
     from kdump.cli.options.times import clock_of
     from kdump.dump.fates import FateOptions
@@ -490,7 +544,7 @@ def _check_follow(given: dict[str, Any], paths: list[str]) -> None:
         if given["idle_timeout"] is not None:
             raise click.UsageError("--idle-timeout has a meaning with --follow only.")
         return
-    for name, option in (
+    for name, other in (
         ("compat", "--compat"),
         ("stats", "--stats"),
         ("fate", "--fate"),
@@ -498,7 +552,7 @@ def _check_follow(given: dict[str, Any], paths: list[str]) -> None:
         ("base_offset", "--base-offset"),
     ):
         if given[name] not in (None, False):
-            raise click.UsageError(f"--follow and {option} exclude each other.")
+            raise click.UsageError(f"--follow and {other} exclude each other.")
     for name in ("committed", "aborted"):
         if given[name]:
             raise click.UsageError(

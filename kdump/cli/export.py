@@ -11,13 +11,14 @@ import click
 
 from kdump.cli.options.common import (
     fail_on_option,
+    format_option,
     help_option,
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
-from kdump.cli.options.help import Command
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import Exit, RunStatus
@@ -61,8 +62,9 @@ _TABLES = [
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option(
+@option(
     "--table",
+    group="Selection",
     type=click.Choice(_TABLES),
     default="records",
     show_default=True,
@@ -70,28 +72,28 @@ _TABLES = [
     help="What has a row: records, batches, findings, segments, losses, usage, groups, commits, transactions, open"
     " or unread.",
 )
-@click.option("--to", "--out", "directory", required=True, metavar="DIR", help="Where the files go.")
-@click.option(
+@option("--to", "--out", "directory", group="What is done", required=True, metavar="DIR", help="Where the files go.")
+@option(
     "--file-format",
     "kind",
+    group="What is done",
     type=click.Choice(["parquet", "json", "csv"]),
     default="parquet",
     show_default=True,
     help="Format of the files.",
 )
-@click.option("--columns", metavar="NAMES", help="Only these columns, with commas between them.")
-@click.option(
+@option("--columns", group="Selection", metavar="NAMES", help="Only these columns, with commas between them.")
+@option(
     "--decoder",
+    group="Keys and values",
     type=click.Choice(["auto", "none"]),
     default="auto",
     show_default=True,
     help="Whether to decode the records of internal topics.",
 )
-@click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
-)
-@engine_options
+@format_option
 @jobs_option
+@engine_options
 @redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option

@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.options.common import (
     fail_on_option,
+    format_option,
     help_option,
     jobs_option,
     max_batch_bytes_option,
@@ -18,16 +19,16 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.complete import partitions
-from kdump.cli.options.help import Command
+from kdump.cli.options.help import Command, option, options
 from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
 from kdump.format.read_limits import ReadLimits
-from kdump.item import LookupAnswer
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
+from kdump.rows.lookup import LookupAnswer
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.segment import UnreadableError
@@ -43,32 +44,30 @@ STDIN = "-"
 _READ = 65536  # bytes of stdin
 
 
-def _find_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that both have."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-_OPTIONS = (
-    click.option(
+_find_options = options(
+    option(
         "--topic-partition",
+        group="Input",
         metavar="NAME",
         shell_complete=partitions,
         help="With a log.dir: the partition, as its directory is named (orders-0).",
     ),
-    click.option("--scan", is_flag=True, help="Answer from the data: read the log itself, and go by no index."),
-    click.option(
+    option(
+        "--scan",
+        group="What is checked",
+        is_flag=True,
+        help="Answer from the data: read the log itself, and go by no index.",
+    ),
+    option(
         "--context",
+        group="What is shown",
         type=click.IntRange(min=0),
         metavar="N",
         help="Show the N batches before and after, in dump's layout.",
     ),
-    click.option("--print", "show", is_flag=True, help="Show the record, in dump's layout."),
-    click.option(
-        "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
-    ),
+    option("--print", "show", group="What is shown", is_flag=True, help="Show the record, in dump's layout."),
     notes_option,
+    format_option,
     jobs_option,
     raw_option,
     max_batch_bytes_option,

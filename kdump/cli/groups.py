@@ -10,7 +10,8 @@ import click
 
 from kdump.broker.clusters import partition_count
 from kdump.cli.options import complete
-from kdump.cli.options.help import Command
+from kdump.cli.options.common import format_option
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when, write
 from kdump.render.commentary import say
@@ -30,19 +31,33 @@ from kdump.storage.names import OFFSETS_TOPIC
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@at_option
-@click.option("--diff", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
-@click.option("--group", "groups_", multiple=True, metavar="G", help="Only this group; may be given again.")
-@click.option(
+@option(
+    "--group", "groups_", group="Selection", multiple=True, metavar="G", help="Only this group; may be given again."
+)
+@option(
     "--topic",
     "topics",
+    group="Selection",
     multiple=True,
     metavar="T",
     shell_complete=complete.topics,
     help="Only commits of this topic; may be given again.",
 )
-@click.option("--lag", is_flag=True, help="Say how far behind commits are, where the partitions' logs are at hand.")
-@click.option("--reset-csv", is_flag=True, help="Write the file of kafka-consumer-groups.sh --reset-offsets.")
+@at_option
+@option("--diff", group="Selection", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
+@option(
+    "--lag",
+    group="What is asked",
+    is_flag=True,
+    help="Say how far behind commits are, where the partitions' logs are at hand.",
+)
+@format_option
+@option(
+    "--reset-csv",
+    group="What is shown",
+    is_flag=True,
+    help="Write the file of kafka-consumer-groups.sh --reset-offsets.",
+)
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Say what groups had committed, now or at a time.

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from contextlib import contextmanager
+from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump import __file__ as kdump_file
 from kdump import __version__
 from kdump.cli.options.common import help_option
-from kdump.cli.options.help import with_hint
+from kdump.cli.options.help import option, with_hint
 from kdump.render.commentary import answer
 from kdump.render.escape import escape
 from kdump.render.terminal.sentences import fitter_of
@@ -119,10 +122,16 @@ _KERNELS = (
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    kernels = [importlib.import_module(f"kdump.{name}") for name in _KERNELS]
-    compiled = all(kernel.is_compiled() for kernel in kernels)
-    answer(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
+    answer(f"kdump {__version__} ({'compiled' if all(map(_is_compiled, _KERNELS)) else 'interpreted'})")
     ctx.exit()
+
+
+def _is_compiled(kernel: str) -> bool:
+    """Tell whether an import would load a kernel compiled; it is not loaded for that, nor are its packages."""
+    folder = os.path.join(os.path.dirname(kdump_file), *kernel.split(".")[:-1])
+    asked = (finder.find_spec(f"kdump.{kernel}", [folder]) for finder in sys.meta_path)
+    found = next(filter(None, asked), None)
+    return found is not None and isinstance(found.loader, ExtensionFileLoader)
 
 
 @contextmanager
@@ -206,8 +215,15 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, add_help_option=False, context_settings={"max_content_width": 100})
 @help_option
-@click.option(
-    "-V", "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version."
+@option(
+    "-V",
+    "--version",
+    group="More",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version.",
 )
 def kdump() -> None:
     """Show, check and repair the files that Apache Kafka brokers write."""

@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from kdump.cli.options.common import help_option
-from kdump.cli.options.help import Command
+from kdump.cli.options.help import Command, option
 from kdump.format.batch import layout
 from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.render.commentary import answer, say
@@ -22,16 +22,23 @@ from kdump.render.commentary import answer, say
     ),
 )
 @click.argument("id_", metavar="ID")
-@click.option(
+@option(
     "--partitions",
+    group="Input",
     type=click.IntRange(1, layout.MAX_INT),
     metavar="N",
     default=DEFAULT_PARTITIONS,
     show_default=True,
     help="How many partitions the internal topic has.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+@option(
+    "--format",
+    "form",
+    group="What is shown",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Layout.",
 )
 @help_option
 def command(id_: str, partitions: int, form: str) -> None:

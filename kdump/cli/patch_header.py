@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.common import fail_on_option, format_option, help_option
 from kdump.cli.options.help import Command
 from kdump.cli.options.repair import (
     apply_option,
     count_partitions,
     demand_quarantine,
-    format_option,
     plan_id_option,
     quarantine_option,
     segments_of,

@@ -12,14 +12,14 @@ from kdump.cli.options.broker import settings
 from kdump.cli.options.common import (
     config_option,
     fail_on_option,
+    format_option,
     help_option,
 )
-from kdump.cli.options.help import Command
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.repair import (
     apply_option,
     count_partitions,
     demand_quarantine,
-    format_option,
     plan_id_option,
     quarantine_option,
     segments_of,
@@ -49,17 +49,29 @@ if TYPE_CHECKING:
 @apply_option
 @quarantine_option
 @plan_id_option
-@click.option(
+@option(
     "--index-interval-bytes",
+    group="What is checked",
     type=click.IntRange(min=0),
     metavar="N",
     help="index.interval.bytes of the topics.  [default: what --config or the sound indexes tell]",
 )
 @config_option
-@click.option("--up-to-damage", is_flag=True, help="Index a damaged log up to the damage, as a broker would.")
-@click.option("--force", is_flag=True, help="Rebuild sound indexes too.")
-@click.option("--snapshot", is_flag=True, help="Build wrong and missing producer snapshots too.")
-@click.option("--output", type=click.Path(file_okay=False), metavar="DIR", help="Write the new indexes here, aside.")
+@option(
+    "--up-to-damage",
+    group="What is done",
+    is_flag=True,
+    help="Index a damaged log up to the damage, as a broker would.",
+)
+@option("--force", group="What is done", is_flag=True, help="Rebuild sound indexes too.")
+@option("--snapshot", group="What is done", is_flag=True, help="Build wrong and missing producer snapshots too.")
+@option(
+    "--output",
+    group="What is done",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write the new indexes here, aside.",
+)
 @format_option
 @fail_on_option
 @help_option

@@ -18,10 +18,10 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
-from kdump.render.json.lines import finding_json, summary_json
+from kdump.render.json.lines import row_json, summary_json
 from kdump.render.tally import Tally
 from kdump.render.text.findings import FindingLines
-from kdump.render.text.plan import plan_json, plan_lines, taken_back
+from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     Kept = TypeVar("Kept", bound=_Takes)
 
-_ANNOUNCED = (Code.K01,)  # checkpoints above the end: a broker lowers them itself
 _WORST = (Exit.PART_WAY, Exit.FAILED, Exit.REFUSED, Exit.LOCKED)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NAMED = 3  # partitions of one kind in the last line; of more only the first ones
@@ -245,7 +244,7 @@ class Repair:
         if self._is_of_several and not (self._json or plan.changes or plan.refused or unread):
             return  # the last line counts it
         if self._json:
-            self._write(f"{plan_json(shown)}\n")
+            self._write(f"{row_json(shown)}\n")
             if journal is not None:
                 say(f"kdump: journal: {journal}")
                 say(f"kdump: {taken_back(journal)}")
@@ -354,7 +353,7 @@ class Repair:
                 self._tally.see(item)
                 self._unclean_warning |= item.severity is Severity.WARNING
                 if self._json:
-                    self._write(f"{finding_json(item)}\n")
+                    self._write(f"{row_json(item)}\n")
                 else:
                     lines(item)
 
@@ -446,7 +445,7 @@ def _end_by(number: int) -> None:
 def _is_announced(finding: Finding) -> bool:
     """Tell whether a plan says of what is wrong afterwards that a broker takes care of it."""
     is_of_raft = finding.code is Code.S02 and finding.file.endswith(FileKind.CHECKPOINT.value)
-    return finding.code in _ANNOUNCED or is_of_raft
+    return finding.code is Code.K01 or is_of_raft  # a broker lowers a checkpoint above the end itself
 
 
 def _kind(end: str, partitions: list[str]) -> str:

@@ -12,16 +12,18 @@ from kdump.broker.retention_results import Retained
 from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
     fail_on_option,
+    format_option,
     help_option,
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.options.help import Command
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
+from kdump.format.java_values import MAX_LONG
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
@@ -30,7 +32,7 @@ from kdump.retention.run import RetentionOptions, retention
 if TYPE_CHECKING:
     from kdump.broker.retention_results import RetentionItem
 
-_OFFSET = click.IntRange(min=0, max=2**63 - 1)
+_OFFSET = click.IntRange(min=0, max=MAX_LONG)
 
 
 class RetentionSink(Protocol):
@@ -54,23 +56,48 @@ class RetentionSink(Protocol):
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")
-@click.option("--now", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]")
-@click.option(
-    "--high-watermark", type=_OFFSET, metavar="N", help="Nothing above it is deleted.  [default: the log end]"
+@option(
+    "--config",
+    group="The broker",
+    metavar="FILE",
+    help="Topic and broker settings, as Java properties (server.properties).",
 )
-@click.option(
+@option(
+    "--set",
+    "settings",
+    group="The broker",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One setting; wins over --config.",
+)
+@option(
+    "--now", group="The broker", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]"
+)
+@option(
+    "--compaction", group="What is asked", is_flag=True, help="Say too what the cleaner may clean, and whether it does."
+)
+@option(
+    "--pass",
+    "clean",
+    group="What is asked",
+    is_flag=True,
+    help="Simulate one pass of the cleaner too; nothing is written.",
+)
+@option(
+    "--high-watermark",
+    group="What is asked",
+    type=_OFFSET,
+    metavar="N",
+    help="Nothing above it is deleted.  [default: the log end]",
+)
+@option(
     "--log-start-offset",
+    group="What is asked",
     type=_OFFSET,
     metavar="N",
     help="Begin logs at N, as after DeleteRecords.  [default: the checkpoint]",
 )
-@click.option("--compaction", is_flag=True, help="Say too what the cleaner may clean, and whether it does.")
-@click.option("--pass", "clean", is_flag=True, help="Simulate one pass of the cleaner too; nothing is written.")
-@click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
-)
+@format_option
 @jobs_option
 @color_option
 @raw_option

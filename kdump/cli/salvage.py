@@ -12,6 +12,7 @@ from kdump.cli.options.broker import topic_policies
 from kdump.cli.options.common import (
     config_option,
     fail_on_option,
+    format_option,
     help_option,
     jobs_option,
     max_batch_bytes_option,
@@ -20,10 +21,10 @@ from kdump.cli.options.common import (
     settings_option,
 )
 from kdump.cli.options.complete import partitions
-from kdump.cli.options.help import Command
-from kdump.cli.options.repair import format_option
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
+from kdump.format.java_values import MAX_INT
 from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -32,8 +33,8 @@ from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.segments import SEGMENT_BYTES
-from kdump.rescue.sources import is_partition_name
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rescue.sources import ALONE, TOO, is_partition_name
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.directory import expanded
 from kdump.words.command import option_with
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.render.text.salvage import SalvageJson, SalvageText
 
-_LARGEST = 2**31 - 1
 _NO_HALF = ": nothing half-written has its final name; run the same command again to go on"
 _NEW_DOUBTFUL = ", with a new file for --doubtful"
 
@@ -64,32 +64,48 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     ),
 )
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option(
-    "--to", required=True, type=click.Path(), metavar="DIR",
+@option(
+    "--to", group="What is done", required=True, type=click.Path(), metavar="DIR",
     help="A directory for the results: new, empty, or of a former run, to go on or to add other partitions.",
 )  # fmt: skip
-@click.option(
-    "--topic-partition", "topic_partitions", multiple=True, metavar="TOPIC-N", callback=_partition_name,
+@option(
+    "--topic-partition", "topic_partitions", group="Input", multiple=True, metavar="TOPIC-N", callback=_partition_name,
     shell_complete=partitions,
     help="Only this partition of log directories; may be given several times.",
 )  # fmt: skip
-@click.option(
+@option(
     "--name",
+    group="Input",
     metavar="TOPIC-N",
     callback=_partition_name,
     help="The partition that the sources are copies of, where no name tells it.",
 )
-@click.option("--prefer", metavar="SOURCE", help="The source that counts where the sources contradict each other.")
-@click.option(
-    "--epochs", type=click.Path(), metavar="FILE", help="The leader-epoch-checkpoint of a replica known to be good."
+@option(
+    "--prefer", group="Input", metavar="SOURCE", help="The source that counts where the sources contradict each other."
 )
-@click.option("--below-log-start", is_flag=True, help="Keep batches below the log start offset too.")
-@click.option(
-    "--segment-bytes", type=click.IntRange(1024, _LARGEST), default=SEGMENT_BYTES, show_default=True, metavar="N",
+@option(
+    "--epochs",
+    group="Input",
+    type=click.Path(),
+    metavar="FILE",
+    help="The leader-epoch-checkpoint of a replica known to be good.",
+)
+@option("--below-log-start", group="Input", is_flag=True, help="Keep batches below the log start offset too.")
+@option(
+    "--deleted", group="Input", type=click.Choice((TOO, ALONE)),
+    help="Read logs too that a broker removes at its next start though no other file has them; or read them alone.",
+)  # fmt: skip
+@option(
+    "--segment-bytes", group="What is done", type=click.IntRange(1024, MAX_INT), default=SEGMENT_BYTES,
+    show_default=True, metavar="N",
     help="The largest log of the result, bytes.",
 )  # fmt: skip
-@click.option(
-    "--doubtful", type=click.Path(), metavar="FILE", help="A new file for records that no CRC vouches for, as JSON."
+@option(
+    "--doubtful",
+    group="What is done",
+    type=click.Path(),
+    metavar="FILE",
+    help="A new file for records that no CRC vouches for, as JSON.",
 )
 @config_option
 @settings_option
@@ -120,6 +136,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"]),
         bar is not None,
         _doubtful(given),
+        given["deleted"],
         given["jobs"],
         topic_policies(given, given["sources"]),
     )

@@ -6,8 +6,6 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -16,6 +14,7 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.options.help import option, options
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import color_option, console_of
 from kdump.cli.options.times import clock_of, time_of
@@ -25,8 +24,8 @@ from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
 from kdump.render.times import iso
+from kdump.rows.coordinators import OpenRow
 from kdump.state.empty_answer import EmptyAnswer, Question
-from kdump.state_rows import OpenRow
 from kdump.storage.names import METADATA_TOPIC
 from kdump.words.command import ShellCommand, with_paths
 
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
 
 END = "end"  # of the log, as a time
 
-at_option = click.option(
+at_option = option(
     "--at",
+    group="Selection",
     metavar="WHEN",
     default=END,
     show_default=True,
@@ -56,20 +56,11 @@ class StateSink(Protocol):
         """Write what all comes to."""
 
 
-def state_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that both have."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return redact_options(command)
-
-
-_OPTIONS = (
-    click.option(
-        "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
-    ),
+state_options = options(
     jobs_option,
     color_option,
     raw_option,
+    redact_options,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     fail_on_option,

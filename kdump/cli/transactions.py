@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from kdump.cli.options.help import Command
+from kdump.cli.options.common import format_option
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
 from kdump.state.empty_answer import Question
@@ -27,7 +28,8 @@ from kdump.storage.paths import base_name
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @at_option
-@click.option("--hanging", is_flag=True, help="Only transactions that hang: no marker will ever end them.")
+@option("--hanging", group="Selection", is_flag=True, help="Only transactions that hang: no marker will ever end them.")
+@format_option
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Say what state transactions are in, which are open, what they block, and which hang.

@@ -9,12 +9,11 @@ from typing import Any
 import click
 
 from kdump.cli.options.broker import settings
-from kdump.cli.options.common import fail_on_option, help_option
-from kdump.cli.options.help import Command
+from kdump.cli.options.common import fail_on_option, format_option, help_option
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
-    format_option,
     partitions_of,
     plan_id_option,
     quarantine_option,
@@ -34,20 +33,27 @@ from kdump.cli.repairing import Repair
     ),
 )
 @click.argument("path", metavar="PATH")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="The first offset that goes.")
-@click.option("--to-position", type=click.IntRange(min=0), metavar="N", help="The first byte that goes.")
-@click.option("--at-damage", is_flag=True, help="Cut before the first batch that is damaged.")
-@click.option("--with-later-segments", is_flag=True, help="Later segments may go too.")
+@option(
+    "--to-offset", group="Where to cut", type=click.IntRange(min=0), metavar="N", help="The first offset that goes."
+)
+@option(
+    "--to-position", group="Where to cut", type=click.IntRange(min=0), metavar="N", help="The first byte that goes."
+)
+@option("--at-damage", group="Where to cut", is_flag=True, help="Cut before the first batch that is damaged.")
+@option("--with-later-segments", group="Where to cut", is_flag=True, help="Later segments may go too.")
 @apply_option
 @quarantine_option
 @plan_id_option
-@click.option(
+@option(
     "--index-interval-bytes",
+    group="What is checked",
     type=click.IntRange(min=0),
     metavar="N",
     help="index.interval.bytes of the topic.  [default: what --config or the indexes tell]",
 )
-@click.option("--config", metavar="FILE", help="Configuration of the broker or the topic: Java properties.")
+@option(
+    "--config", group="The broker", metavar="FILE", help="Configuration of the broker or the topic: Java properties."
+)
 @format_option
 @fail_on_option
 @help_option

@@ -23,16 +23,18 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.guest import be_guest, duration, guest_options
-from kdump.cli.options.help import Command
+from kdump.cli.options.help import Command, option
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.exit_status import Exit, RunStatus
+from kdump.format.java_values import MAX_INT
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.item import Checked, PartitionChecked, Progress, Scrubbed, Step
+from kdump.item import Checked, PartitionChecked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
+from kdump.rows.verdict import Step
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
@@ -82,59 +84,87 @@ _TABLES = ("findings", "segments", "losses")
     ),
 )
 @click.argument("paths", nargs=-1, metavar="PATH...")
-@click.option("--shallow", is_flag=True, help="Do not read the records: batches, their CRCs and the indexes only.")
-@click.option("--no-resync", is_flag=True, help="After damage, do not search for the next intact batch.")
-@click.option("--contiguous", is_flag=True, help="Missing offsets are warnings: no compaction explains them here.")
-@click.option(
+@option(
+    "--shallow",
+    group="What is checked",
+    is_flag=True,
+    help="Do not read the records: batches, their CRCs and the indexes only.",
+)
+@option(
+    "--no-resync", group="What is checked", is_flag=True, help="After damage, do not search for the next intact batch."
+)
+@option(
+    "--contiguous",
+    group="What is checked",
+    is_flag=True,
+    help="Missing offsets are warnings: no compaction explains them here.",
+)
+@option(
     "--start",
+    group="What is checked",
     type=click.Choice(["clean", "unclean", "full", "all"]),
     help="Say what a broker will do at its next start, after a clean or an unclean shutdown.",
 )
-@click.option(
-    "--index-interval-bytes",
-    type=click.IntRange(0, 2**31 - 1),
-    metavar="N",
-    help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
-)
-@config_option
-@settings_option
-@click.option(
-    "--now", metavar="TIME", help="The clock, for --start and the report: 2026-11-21, now+2d.  [default: now]"
-)
-@jobs_option
-@click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
-@click.option(
+@option("--replicas", group="Input", is_flag=True, help="The paths are replicas of each other: compare them as well.")
+@option(
     "--scrub",
+    group="What is checked",
     metavar="FILE",
     help="Read the logs of closed segments, those longest unread first, and compare their bytes with "
     "the ledger in FILE.",
 )
-@click.option(
+@option(
     "--accept",
+    group="Input",
     metavar="PATH",
     multiple=True,
     help="With --scrub: the bytes of this segment are right as they are, if verify finds it clean.",
 )
-@click.option(
+@option(
     "--for",
     "seconds",
+    group="What is checked",
     callback=duration,
     metavar="DURATION",
     help="With --scrub: end after this time (90s, 5m, 2h); the next run goes on there.",
 )
 @guest_options
-@click.option(
-    "--format", "layout", type=click.Choice(["text", "json", "html"]), default="text", show_default=True, help="Layout."
+@option(
+    "--index-interval-bytes",
+    group="What is checked",
+    type=click.IntRange(0, MAX_INT),
+    metavar="N",
+    help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
-@click.option("--with-host", is_flag=True, help="With --format html: say on which host it was made.")
+@config_option
+@settings_option
+@option(
+    "--now",
+    group="The broker",
+    metavar="TIME",
+    help="The clock, for --start and the report: 2026-11-21, now+2d.  [default: now]",
+)
+@jobs_option
 @engine_options
-@click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
-@click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
-@click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
+@option("--out", group="What is done", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @notes_option
+@option("--no-fold", group="What is shown", is_flag=True, help="Show all findings, however many are alike.")
+@option(
+    "--quiet", group="What is shown", is_flag=True, help="Show errors only, and nothing at all when there are none."
+)
+@option(
+    "--format",
+    "layout",
+    group="What is shown",
+    type=click.Choice(["text", "json", "html"]),
+    default="text",
+    show_default=True,
+    help="Layout.",
+)
 @color_option
-@redact_options
 @raw_option
+@option("--with-host", group="What is shown", is_flag=True, help="With --format html: say on which host it was made.")
+@redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -268,9 +298,9 @@ _NOT_OF_SCRUB = (
 
 def _demand_scrub(given: dict[str, Any], paths: list[str]) -> None:
     """End with a usage error where something is asked for that a scrub does not do."""
-    for option in _NOT_OF_SCRUB:
-        if given[option] and (option, given["layout"]) != ("now", "html"):
-            name = "set" if option == "settings" else option.replace("_", "-")
+    for field in _NOT_OF_SCRUB:
+        if given[field] and (field, given["layout"]) != ("now", "html"):
+            name = "set" if field == "settings" else field.replace("_", "-")
             raise click.UsageError(f"--{name} is not for --scrub, which reads the logs of closed segments only.")
     for path in (given["scrub"], *paths, *given["accept"]):
         if is_remote(path):
@@ -333,9 +363,9 @@ def _noting(items: Iterator[Item], told: list[Scrubbed]) -> Iterator[Item]:
 def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     """The options about the next start of a broker, as fields; one without --start is a usage error."""
     if given["start"] is None:
-        for option in ("index_interval_bytes", "now"):
-            if given[option] is not None and (option, given["layout"]) != ("now", "html"):
-                raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
+        for field in ("index_interval_bytes", "now"):
+            if given[field] is not None and (field, given["layout"]) != ("now", "html"):
+                raise click.UsageError(f"--{field.replace('_', '-')} has a meaning with --start only.")
         return {}
     from kdump.broker.load.facts import Start
     from kdump.cli.options.broker import configured, settings

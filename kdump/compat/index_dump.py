@@ -10,15 +10,7 @@ from kdump.compat.kafka_stream import TOOL_HEAP
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT
-from kdump.item import (
-    Complaint,
-    ComplaintKind,
-    Died,
-    IndexEmpty,
-    IndexPassed,
-    OffsetEntries,
-    TimeEntries,
-)
+from kdump.item import Complaint, ComplaintKind, Died, IndexEmpty, IndexPassed, OffsetEntries, TimeEntries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.compat.kafka_record import ARGUMENT, OUT_OF_BOUNDS
-from kdump.compat.kafka_stream import INVALID, JavaError, Thrown, read_messages
+from kdump.compat.kafka_stream import JavaError, Thrown, read_messages
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.base import CompressionType
-from kdump.format.java_values import as_long
+from kdump.format.java_values import INVALID, as_long
 from kdump.format.kernels import wire
 
 if TYPE_CHECKING:

@@ -71,7 +71,8 @@ class KafkaRecordReader(RecordReader):
         self, window: Window, k: int, at: int, done: int, count: int, status: int
     ) -> tuple[int, RecordProblem | None]:
         from kdump.compat.kafka_record import buffer_exception
-        from kdump.compat.kafka_stream import INVALID, LEFT_OVER
+        from kdump.compat.kafka_stream import LEFT_OVER
+        from kdump.format.java_values import INVALID
 
         start = window.cell(k, layout.POSITION) - window.origin
         end = start + window.cell(k, layout.SIZE)

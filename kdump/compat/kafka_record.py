@@ -6,8 +6,9 @@ LegacyRecord, org.apache.kafka.common.utils.ByteUtils, Utils.readBytes, Utils.si
 
 from __future__ import annotations
 
-from kdump.compat.kafka_stream import INVALID, PREMATURE, zigzag
+from kdump.compat.kafka_stream import PREMATURE, zigzag
 from kdump.format.batch import layout
+from kdump.format.java_values import INVALID
 
 STRUCTURE = f"{INVALID}: Found invalid record structure"
 ARGUMENT = "java.lang.IllegalArgumentException"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from kdump.finding import Code
 from kdump.format.batch import layout
+from kdump.format.java_values import INVALID
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 KAFKA_EXCEPTION = "org.apache.kafka.common.KafkaException"
-INVALID = "org.apache.kafka.common.InvalidRecordException"
 READ_FAILED = f"{KAFKA_EXCEPTION}: Failed to decompress record stream"
 CHECK_FAILED = f"{KAFKA_EXCEPTION}: Error checking for remaining bytes after reading batch"
 PREMATURE = f"{INVALID}: Incorrect declared batch size, premature EOF reached"

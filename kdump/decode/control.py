@@ -17,11 +17,11 @@ from kdump.decode.java_text import java_json
 from kdump.decode.schema import ReadMode
 from kdump.decode.table import newest, table
 from kdump.decode.wire import MalformedError, Value
+from kdump.format.java_values import INVALID
 
 if TYPE_CHECKING:
     from kdump.decode.table import Table
 
-_INVALID = "org.apache.kafka.common.InvalidRecordException"
 _NULL = "java.lang.NullPointerException"
 _MARKERS = (0, 1)
 
@@ -94,11 +94,11 @@ def _number(key: bytes | None, known: Table) -> int:
         raise MalformedError(_NULL, f'Cannot invoke "{call}" because "key" is null')
     if len(key) < 4:
         text = f"Must have at least 4 bytes, but found only {len(key)}"
-        raise MalformedError(_INVALID, f"Invalid value size found for {known.fact('controlKeyWord')}. {text}")
+        raise MalformedError(INVALID, f"Invalid value size found for {known.fact('controlKeyWord')}. {text}")
     version = int.from_bytes(key[:2], signed=True)
     if version < 0:
         text = "May indicate data corruption"
-        raise MalformedError(_INVALID, f"Invalid version found for control record: {version}. {text}")
+        raise MalformedError(INVALID, f"Invalid version found for control record: {version}. {text}")
     return int(known.schema("ControlRecordTypeSchema").read(key, 2, version)[0]["type"])
 
 
@@ -113,13 +113,13 @@ def _epoch(value: bytes | None, known: Table) -> int:
         raise MalformedError(_NULL, f'Cannot invoke "{call}" because "value" is null')
     if counts and len(value) < 6:
         text = f"Must have at least 6 bytes, but found only {len(value)}"
-        raise MalformedError(_INVALID, f"Invalid value size found for end transaction marker. {text}")
+        raise MalformedError(INVALID, f"Invalid value size found for end transaction marker. {text}")
     if len(value) < 2:
         raise MalformedError(wire.UNDERFLOW)
     version = int.from_bytes(value[:2], signed=True)
     if version < 0:
         text = "May indicate data corruption"
-        raise MalformedError(_INVALID, f"Invalid version found for end transaction marker: {version}. {text}")
+        raise MalformedError(INVALID, f"Invalid version found for end transaction marker: {version}. {text}")
     return int(known.schema("EndTxnMarker").read(value, 2, version)[0]["coordinatorEpoch"])
 
 

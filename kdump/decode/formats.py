@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from kdump.decode.decoded import NULL, Decoded
 from kdump.decode.java_text import java_utf8
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from kdump.decode.decoded import Decoder
 
 _SIZES = {"int": 4, "long": 8}
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
+_TOKEN = pattern(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
 
 
 class Form:

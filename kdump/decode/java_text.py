@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from kdump.value import pattern
+
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
 
 _REPLACEMENT = "\ufffd".encode()
-_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
-_ESCAPE = re.compile(r"\\(?:u00[01][0-9a-f]|.)")
+_SURROGATE = pattern(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_ESCAPE = pattern(r"\\(?:u00[01][0-9a-f]|.)")
 
 
 def java_text(data: bytes) -> str:

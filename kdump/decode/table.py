@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from os import path
 
 from kdump.decode.schema import Field, Message, ReadMode, Row, Schema
+from kdump.value import pattern
 
-_RELEASE = re.compile(r"\d+\.\d+")
+_RELEASE = pattern(r"\d+\.\d+")
 _DEFAULTS = {"bool": False, "string": "", "bytes": "", "uuid": "A" * 22}
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.producer.transaction_fates import COMMITTED, IN_DOUBT
 from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import Outcomes, say_doubts
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import unplaced
 from kdump.format.batch.walk import settled_windows
@@ -28,7 +28,7 @@ from kdump.format.source import BytesSource
 from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +130,7 @@ class KeysFound:
         sought.is_done = place > sought.last
 
 
-class _NotRead(NamedTuple):
+class _NotRead(TupleValue):
     """A place in which a newer record may be.
 
     Args:
@@ -292,7 +292,7 @@ class RecordFates:
         if true and self._not_read:
             self._not_read[-1] = self._not_read[-1].before(path, true[0][1])
         for one in findings:
-            if not (one.gap or one.is_unplaced or one.code in (Code.B01, Code.B02)):
+            if not (one.gap or one.is_unplaced or Trait.BAD_CRC in one.code.traits):
                 continue
             if one.offset is None or one.is_unplaced:
                 place = _NotRead(one.file, what=f"byte {one.position} on of {one.file}")

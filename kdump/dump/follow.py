@@ -9,10 +9,9 @@ still is there says up to where. What was replaced or deleted from the front (th
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.dump.checked import CheckedRecords, drain, open_walk
 from kdump.dump.index_seek import Starts
@@ -30,6 +29,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
+from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -48,11 +48,11 @@ _LENGTH = layout.MAGIC_AT + 1  # bytes that tell its length and magic
 _CHECKED = 64  # of them that are looked at each time that something changed
 _KNOWN_BEFORE = 64  # batches that are known though they were not shown
 _FAR = 4 * 1024 * 1024  # bytes behind the last batch that was shown, above which an index says where the log ends
-_LOG = re.compile(r"[0-9]{20}\.log")
+_LOG = pattern(r"[0-9]{20}\.log")
 _SMALLEST = {0: 14, 1: 22, 2: 49}  # batchLength by magic, no record in it
 
 
-class Shown(NamedTuple):
+class Shown(TupleValue):
     """A batch that was read: its segment, where it lies in it (bytes), how it begins, and its offsets."""
 
     base: int

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.finding import OF_HOLES, Code, Severity
+from kdump.finding import Code, Severity, Trait
 from kdump.format.batch.offset_order import header_facts
 from kdump.format.read_limits import ReadLimits
 from kdump.item import RecordsUnread
 from kdump.storage.segment import UnreadableError
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOST = 1000  # holes that are held; behind so many, of a topic that nothing compacts, some are told already
 
 
-class _Hole(NamedTuple):
+class _Hole(TupleValue):
     """Offsets that are missing, inclusive, in a log or behind it."""
 
     path: str
@@ -78,7 +78,7 @@ class HoleWatch:
     def see(self, findings: Iterable[Finding]) -> None:
         """Take what was found into account; findings may come again."""
         for one in findings:
-            if one.code in OF_HOLES and one.severity is Severity.NOTE:
+            if Trait.HOLE in one.code.traits and one.severity is Severity.NOTE:
                 self._add(_Hole(one.file, one.offset or 0, one.last_offset or 0))
 
     def found(self) -> None:

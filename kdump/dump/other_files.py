@@ -14,15 +14,7 @@ from kdump.format.batch.window import Buffer, header_at
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, TimestampOffset
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
-from kdump.item import (
-    Complaint,
-    ComplaintKind,
-    IndexEmpty,
-    IndexPassed,
-    OffsetEntries,
-    SanityFailed,
-    TimeEntries,
-)
+from kdump.item import Complaint, ComplaintKind, IndexEmpty, IndexPassed, OffsetEntries, SanityFailed, TimeEntries
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Trait
 from kdump.format.record.chunk import Chunk
 from kdump.item import LogStart, RecordsUnread, SnapshotStart
 from kdump.render.not_searched import NotSearched
@@ -48,7 +48,7 @@ class Searched:
         if isinstance(finding, Finding) and (self._is_outside(finding) or self._is_known(finding)):
             return
         self._not_searched.see(item)
-        if isinstance(finding, Finding) and finding.code in (Code.B01, Code.B02):
+        if isinstance(finding, Finding) and Trait.BAD_CRC in finding.code.traits:
             place = finding.file, finding.position
             if isinstance(item, RecordsUnread):  # others say it themselves
                 self._not_read.see(item)

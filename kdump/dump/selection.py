@@ -13,6 +13,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.java_values import MAX_LONG, MIN_LONG
 from kdump.format.record import _select
 from kdump.format.record.chunk import Chunk
 from kdump.value import Value
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kdump.format.batch.window import Window
-
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-_NO_LIMIT = _HIGHEST
 
 
 def contradiction(fields: Mapping[str, Any], spelled: Callable[[str], str]) -> str | None:
@@ -113,10 +111,10 @@ class Filter:
         flags = layout.CONTROL_FLAG * one.control | layout.TRANSACTIONAL_FLAG * one.transactional
         by_time = one.from_time is not None or one.to_time is not None
         ranges = (
-            _or(one.from_offset, _LOWEST),
-            _or(one.to_offset, _HIGHEST),
-            _or(one.from_time, _LOWEST),
-            _or(one.to_time, _HIGHEST),
+            _or(one.from_offset, MIN_LONG),
+            _or(one.to_offset, MAX_LONG),
+            _or(one.from_time, MIN_LONG),
+            _or(one.to_time, MAX_LONG),
         )
         self._bounds = array("q", [*ranges, by_time, one.from_position or 0, flags, one.tombstones, deep])
         self._producers = array("q", [len(one.producers), *one.producers])
@@ -130,7 +128,7 @@ class Filter:
         self._bare = not one.by_record
         self._has_limit = one.limit is not None
         self.skip = 0
-        self.left = _NO_LIMIT if one.limit is None else one.limit
+        self.left = MAX_LONG if one.limit is None else one.limit
         self.looks_inside = bool(one.patterns or one.value_patterns or one.headers)
         self._kept = array("q")
         self._shown = array("q")

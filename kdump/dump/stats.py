@@ -12,12 +12,22 @@ from collections import Counter
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kdump.figures import CodecFigures, EndedTransactions, EpochFigures, Figures, OpenTransactionFigures, SizeFigures
 from kdump.format.batch import layout
+from kdump.format.codec.base import codec_name
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.format.record.reader import key_and_value
 from kdump.item import FileStart
+from kdump.rows.stats import (
+    CodecFigures,
+    EndedTransactions,
+    EpochFigures,
+    Figures,
+    OpenTransactionFigures,
+    SizeCount,
+    SizeFigures,
+    TransactionFigures,
+)
 
 if TYPE_CHECKING:
     from array import array
@@ -278,7 +288,7 @@ class Fold:
         """Return what all that was added comes to."""
         transactions = self._transactions
         return Figures(
-            path=self.path,
+            path=self.path or ".",
             files=self._files,
             size=self._size,
             batches=self._batches,
@@ -287,14 +297,13 @@ class Fold:
             last_offset=self._last,
             min_timestamp=self._earliest,
             max_timestamp=self._latest,
-            codecs=tuple(CodecFigures(number, *numbers) for number, numbers in sorted(self._codecs.items())),
+            codecs=tuple(
+                CodecFigures(codec_name(number), *numbers) for number, numbers in sorted(self._codecs.items())
+            ),
             producers=len(self._producers),
             epochs=tuple(EpochFigures(*run) for run in self._epochs),
             epoch_changes=max(0, self._runs - 1),
-            committed=transactions.committed.figures(),
-            aborted=transactions.aborted.figures(),
-            open_count=transactions.open_count,
-            open=transactions.oldest(),
+            transactions=transactions.figures(self._latest or 0),
             control_batches=self._control_batches,
             tombstones=self._tombstones,
             keys=self._keys.figures(),
@@ -335,7 +344,7 @@ class _Sizes:
 
     def figures(self) -> SizeFigures:
         """Return what all that was added comes to."""
-        histogram = tuple(sorted(self._counts.items()))
+        histogram = tuple(SizeCount(up_to, count) for up_to, count in sorted(self._counts.items()))
         return SizeFigures(self._count, self._nulls, self._total, self._smallest, self._largest, histogram)
 
 
@@ -358,15 +367,15 @@ class Transactions:
         self._open: dict[int, list[int]] = {}  # by producer: the fields of OpenTransactionFigures without its id
         self._marked: tuple[int, int] | None = None  # the control batch whose marker was read
 
-    @property
-    def open_count(self) -> int:
-        """The number of open transactions."""
-        return len(self._open)
+    def figures(self, latest: int) -> TransactionFigures:
+        """Return what all come to; of the open ones those that began first.
 
-    def oldest(self) -> tuple[OpenTransactionFigures, ...]:
-        """Return the open ones that began first."""
+        Args:
+            latest: timestamp in the logs, ms.
+        """
         oldest = nsmallest(MOST_SHOWN, self._open.items(), key=lambda one: one[1][1])
-        return tuple(OpenTransactionFigures(producer, *fields) for producer, fields in oldest)
+        shown = tuple(OpenTransactionFigures(latest, producer, *fields) for producer, fields in oldest)
+        return TransactionFigures(self.committed.figures(), self.aborted.figures(), len(self._open), shown)
 
     def add(self, chunk: Chunk) -> None:
         """Take the batches of a chunk into account."""

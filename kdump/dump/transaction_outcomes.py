@@ -17,7 +17,7 @@ from array import array
 from bisect import bisect_right
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.missing_walk import lost_holes
 from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
@@ -38,6 +38,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.names import FileKind, parse_name
 from kdump.storage.segment import UnreadableError
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,7 +55,7 @@ _MOST = 4  # places that a sentence names
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 
-class Met(NamedTuple):
+class Met(TupleValue):
     """What was met in what is shown that is neither committed nor aborted.
 
     Args:
@@ -73,7 +74,7 @@ class Met(NamedTuple):
         return Met({**other.opened, **self.opened}, doubts)
 
 
-class _Odd(NamedTuple):
+class _Odd(TupleValue):
     """A batch whose offsets nobody vouches for.
 
     Args:

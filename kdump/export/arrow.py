@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.export.tables import Column, Kind
+from kdump.export.tables import CellType, TableField
 from kdump.format.batch import layout
+from kdump.format.codec.base import codec_name
 
 if TYPE_CHECKING:
     from array import array
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
 _TWO_32 = 1 << 32
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 TYPES = {
-    Kind.LONG: pa.int64(),
-    Kind.INT: pa.int32(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TEXT: pa.string(),
-    Kind.BYTES: pa.binary(),
-    Kind.TEXTS: pa.list_(pa.field("element", pa.string())),
-    Kind.HEADERS: pa.list_(pa.field("element", _HEADER)),
-    Kind.JSON: pa.string(),
+    CellType.LONG: pa.int64(),
+    CellType.INT: pa.int32(),
+    CellType.BOOL: pa.bool_(),
+    CellType.TEXT: pa.string(),
+    CellType.BYTES: pa.binary(),
+    CellType.TEXTS: pa.list_(pa.field("element", pa.string())),
+    CellType.HEADERS: pa.list_(pa.field("element", _HEADER)),
+    CellType.JSON: pa.string(),
 }
 
 
-def schema_of(columns: Iterable[Column]) -> pa.Schema:
+def schema_of(columns: Iterable[TableField]) -> pa.Schema:
     """Return the Arrow schema of some columns."""
     return pa.schema([pa.field(column.name, TYPES[column.kind]) for column in columns])
 
 
-def from_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> pa.RecordBatch:
+def from_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[TableField]) -> pa.RecordBatch:
     """Return rows that were made one by one as a record batch.
 
     Args:
@@ -85,7 +86,7 @@ def longs(values: array[int]) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
 
 
-def batch_columns(rows: ArrowRows, columns: Sequence[Column]) -> pa.RecordBatch:
+def batch_columns(rows: ArrowRows, columns: Sequence[TableField]) -> pa.RecordBatch:
     """Return rows of batches as a record batch.
 
     Args:
@@ -96,7 +97,7 @@ def batch_columns(rows: ArrowRows, columns: Sequence[Column]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
 
 
-def constant(runs: Sequence[tuple[Mapping[str, object], int]], column: Column) -> pa.Array | None:
+def constant(runs: Sequence[tuple[Mapping[str, object], int]], column: TableField) -> pa.Array | None:
     """Return a column that is the same in many rows; None for another one.
 
     Args:
@@ -152,8 +153,7 @@ def _max_timestamp(rows: ArrowRows) -> pa.Array:
 
 @cache
 def _codecs() -> pa.Array:
-    names = ["none", "gzip", "snappy", "lz4", "zstd"]
-    return pa.array([*names, *(f"unknown:{id_}" for id_ in range(len(names), layout.CODEC_MASK + 1))])
+    return pa.array([codec_name(number) for number in range(layout.CODEC_MASK + 1)])
 
 
 def _codec(rows: ArrowRows) -> pa.Array:

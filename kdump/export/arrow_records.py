@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kdump.export import _columns
 from kdump.export.arrow import TYPES, constant, longs, schema_of, timestamp_type
-from kdump.export.tables import Column, Kind
+from kdump.export.tables import CellType, TableField
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.format.record.chunk import Chunk
 
-_HEADER = list(TYPES[Kind.HEADERS].value_type)
+_HEADER = list(TYPES[CellType.HEADERS].value_type)
 MOST_BYTES = 2**30  # of records in one record batch: its offsets are int32, and others may be joined to it
 
 
@@ -62,7 +62,7 @@ class Records:
         magics = chunk.window.column(layout.MAGIC)[chunk.first : chunk.last]
         self._has_old = min(magics) < layout.MAGIC_V2
 
-    def columns(self, columns: Sequence[Column]) -> pa.RecordBatch:
+    def columns(self, columns: Sequence[TableField]) -> pa.RecordBatch:
         """Return the rows as a record batch.
 
         Args:
@@ -71,8 +71,8 @@ class Records:
         arrays = [constant([(self._constants, self.count)], one) or self._made(one) for one in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
 
-    def _made(self, column: Column) -> pa.Array:
-        if column.kind is Kind.JSON:
+    def _made(self, column: TableField) -> pa.Array:
+        if column.kind is CellType.JSON:
             if self._decoded is None:
                 self._decoded = self._decode(self._chunk)
             return pa.array(self._decoded.get(column.name) or [None] * self.count, pa.string())
@@ -131,7 +131,7 @@ class Records:
             ],
             fields=_HEADER,
         )
-        found = pa.Array.from_buffers(TYPES[Kind.HEADERS], count, [None, pa.py_buffer(lists)], children=[pairs])
+        found = pa.Array.from_buffers(TYPES[CellType.HEADERS], count, [None, pa.py_buffer(lists)], children=[pairs])
         return self.only_new(found)
 
 

@@ -27,6 +27,7 @@ from kdump.export.state import (
     write_note,
     write_plan,
 )
+from kdump.export.tables import PLACE, TableField
 from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import Border
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.export.read import ReadOptions
-    from kdump.export.tables import Column
     from kdump.render.redact import Redactor
 
 _PATHS = 3  # that a message names
@@ -93,7 +93,7 @@ class ExportTarget(Value):
     directory: str
     kind: str
     table: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableField, ...]
     redactor: Redactor | None = None
 
     @property
@@ -152,8 +152,8 @@ def _place(log: LogFile, redactor: Redactor | None) -> tuple[str, Origin]:
     """Path and origin of a log as they may be seen."""
     if redactor is None:
         return log.path, log.origin
-    origin = {name: redactor.cell(name, one) for name, one in log.origin.columns().items()}
-    return redactor.path(log.path), Origin(*origin.values())
+    place = log.origin.columns()
+    return redactor.path(log.path), Origin(*[redactor.cell(one.holds, place[one.name]) for one in PLACE])
 
 
 class ExportPlan(Value):

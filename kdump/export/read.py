@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kdump.decode.decoded import Decoder
     from kdump.export.split import Split
-    from kdump.export.tables import Column
+    from kdump.export.tables import TableField
     from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
@@ -55,7 +55,7 @@ class ReadOptions(Value):
     """
 
     table: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableField, ...]
     wanted: WantedLogs = WantedLogs()
     decoder: str = "auto"
     max_batch_bytes: int = MAX_BATCH_BYTES
@@ -143,7 +143,7 @@ def _shorter(size: int, split: Split) -> OpenFailure:
 
 def _batches(
     windows: Iterator[tuple[Split, Window]],
-    columns: Sequence[Column],
+    columns: Sequence[TableField],
     _options: ReadOptions,
     _problem: Callable[[OpenFailure], None],
 ) -> Iterator[pa.RecordBatch]:
@@ -182,7 +182,7 @@ class _Runs:
 
 def _records(
     windows: Iterator[tuple[Split, Window]],
-    columns: Sequence[Column],
+    columns: Sequence[TableField],
     options: ReadOptions,
     problem: Callable[[OpenFailure], None],
 ) -> Iterator[pa.RecordBatch]:

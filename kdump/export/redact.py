@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kdump.export.tables import Kind
+from kdump.export.tables import CellType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.export.tables import Column
+    from kdump.export.tables import TableField
     from kdump.render.redact import Redactor
 
 
-def redacted(batch: pa.RecordBatch, table: str, columns: Sequence[Column], redactor: Redactor) -> pa.RecordBatch:
+def redacted(batch: pa.RecordBatch, table: str, columns: Sequence[TableField], redactor: Redactor) -> pa.RecordBatch:
     """Return rows with tokens in the place of what may not be seen; numbers are as they were.
 
     Args:
@@ -29,26 +29,26 @@ def redacted(batch: pa.RecordBatch, table: str, columns: Sequence[Column], redac
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
-def _column(values: pa.Array, table: str, column: Column, redactor: Redactor) -> pa.Array:
-    if column.kind in (Kind.LONG, Kind.INT, Kind.BOOL):
+def _column(values: pa.Array, table: str, column: TableField, redactor: Redactor) -> pa.Array:
+    if column.kind in (CellType.LONG, CellType.INT, CellType.BOOL):
         return values
     made = [None if one is None else _cell(one, table, column, redactor) for one in values.to_pylist()]
     return pa.array(made, values.type)
 
 
-def _cell(value: Any, table: str, column: Column, redactor: Redactor) -> object:  # noqa: ANN401 (of any column)
+def _cell(value: Any, table: str, column: TableField, redactor: Redactor) -> object:  # noqa: ANN401 (of any column)
     if (table, column.name) == ("usage", "name"):
         return redactor.partition(value)
     if (table, column.name) == ("usage", "freeable"):
         free = json.loads(value)
         why = None if free["why"] is None else redactor.text(free["why"])
         return json.dumps({**free, "why": why}, separators=(",", ":"))
-    if column.kind is Kind.BYTES:
+    if column.kind is CellType.BYTES:
         return redactor.token(value).encode()
-    if column.kind is Kind.HEADERS:
+    if column.kind is CellType.HEADERS:
         return [
             {**one, "value": None if (it := one["value"]) is None else redactor.token(it).encode()} for one in value
         ]
-    if column.kind is Kind.JSON:
+    if column.kind is CellType.JSON:
         return json.dumps(redactor.decoded(json.loads(value)), separators=(",", ":"))
-    return redactor.cell(column.name, value)
+    return redactor.cell(column.holds, value)

@@ -12,6 +12,7 @@ import re
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG
 from kdump.storage.directory import expanded
 from kdump.storage.json_rules import BadValueError, each_of, fields, items, maybe, members, number, parsed, text
 from kdump.storage.own_files import (
@@ -31,7 +32,6 @@ TEMPORARY = ".tmp"
 _PLAN, _NOTE = "plan.json", ".done"
 _MOST_PLAN = 256 * 1024 * 1024  # bytes: some hundred thousand parts
 _MOST_NOTE = 16 * 1024 * 1024
-_LONG = 2**63 - 1
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = r"topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+"
 _PART = r"-?[0-9]{1,20}-[0-9]{10,20}-[0-9a-f]{16}"
@@ -57,11 +57,11 @@ def _anything(_value: object, _path: str) -> None:
 
 
 def _place(value: object, path: str) -> None:
-    (text if isinstance(value, str) else maybe(number(0, 2**31 - 1)))(value, path)
+    (text if isinstance(value, str) else maybe(number(0, MAX_INT)))(value, path)
 
 
-_NUMBER = number(-_LONG - 1, _LONG)
-_COUNT = number(0, _LONG)
+_NUMBER = number(MIN_LONG, MAX_LONG)
+_COUNT = number(0, MAX_LONG)
 _PLAN_RULE = fields(
     {
         "asked": members(text, _anything),

@@ -1,4 +1,4 @@
-"""The tables and their columns: the keys of the JSON lines, in their order, behind the origin of a row.
+"""The tables and their columns: those of the rows, in their order, behind the origin of a row.
 
 Everything that has columns takes them from here: Arrow and Spark schemas, the options that name columns, the manual.
 """
@@ -8,13 +8,22 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kdump.finding import Finding
+from kdump.row import Kind
+from kdump.rows.coordinators import CommitRow, GroupRow, OpenRow, TransactionRow
+from kdump.rows.files import PlaceRow, SegmentRow, UnreadRow
+from kdump.rows.log import BatchRow, RecordRow
+from kdump.rows.usage import Usage
+from kdump.rows.verdict import Loss
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.row import Column, Row
 
-class Kind(Enum):
+
+class CellType(Enum):
     """The type of a column: in Arrow, and in Spark."""
 
     LONG = "int64"
@@ -28,71 +37,64 @@ class Kind(Enum):
     """Text that is one JSON value: what a decoder says."""
 
 
-class Column(Value):
-    """One column: its name, and what it holds."""
+class TableField(Value):
+    """One column of a table."""
 
     name: str
-    kind: Kind
+    kind: CellType  # its type
+    holds: Kind  # what it holds: by that what may be seen of it
 
 
-def _columns(words: str) -> tuple[Column, ...]:
-    """Columns from words: a name, and the kind behind it unless it is a long."""
-    pairs = (word.partition(":") for word in words.split())
-    return tuple(Column(name, Kind[kind.upper() or "LONG"]) for name, _, kind in pairs)
+_OF_KIND = {
+    Kind.INT: CellType.INT,
+    Kind.FLAG: CellType.BOOL,
+    Kind.DATA: CellType.BYTES,
+    Kind.HEADERS: CellType.HEADERS,
+}
+_AS_JSON = (Kind.ROW, Kind.JSON)
 
 
-PLACE = _columns("host:text logDir:text topic:text partition:int")
+def _kind(made: Column) -> CellType:
+    if made.is_number and made.kind is not Kind.INT:
+        return CellType.LONG
+    if made.kind in _AS_JSON:
+        return CellType.JSON
+    return _OF_KIND.get(made.kind) or (CellType.TEXTS if made.is_list else CellType.TEXT)
+
+
+def _columns(of: type[Row]) -> tuple[TableField, ...]:
+    """The columns of a type of row; where it is from stands before them, so that none says it again."""
+    return tuple(TableField(one.key, _kind(one), one.kind) for one in of.columns if not is_place(one))
+
+
+def is_place(made: Column) -> bool:
+    """Tell whether a column of a row says where the row is from: topic and partition, by name or as TOPIC-N."""
+    return (made.kind is Kind.PARTITION and not made.is_list) or made.key in ("topic", "partition")
+
+
+PLACE = tuple(TableField(one.key, _kind(one), one.kind) for one in PlaceRow.columns)
 """Where a row is from: the host by the manifest, the log directory, and what the name of the directory says."""
 
-TABLES: dict[str, tuple[Column, ...]] = {
-    "batches": PLACE
-    + _columns(
-        "file:text position size baseOffset lastOffset count baseSequence lastSequence producerId producerEpoch"
-        " partitionLeaderEpoch isTransactional:bool isControl:bool deleteHorizonMs timestampType:text baseTimestamp"
-        " maxTimestamp magic compresscodec:text attributes crc isvalid:bool"
-    ),
-    "records": PLACE
-    + _columns(
-        "file:text batchPosition offset timestamp timestampDelta timestampType:text attributes keySize valueSize"
-        " sequence headers:headers key:bytes payload:bytes control:json decodedKey:json decodedPayload:json"
-    ),
-    "findings": PLACE
-    + _columns(
-        "code:text name:text severity:text file:text position length gap:bool offset lastOffset offsetsFrom:text"
-        " field:text expected:text found:text message:text remedy:text repair:text count because:text more"
-    ),
-    "segments": PLACE
-    + _columns("file:text baseOffset nextOffset size batches records firstTimestamp maxTimestamp status:text"),
-    "losses": PLACE
-    + _columns("file:text position length offset lastOffset records certainty:text because:texts elsewhere:texts"),
-    "usage": PLACE
-    + _columns(
-        "by:text name:text bytes logBytes indexBytes otherBytes leftoverBytes allocatedBytes files segments batches"
-        " records keyBytes valueBytes uncompressedBytes firstTimestamp maxTimestamp supersededRecords supersededBytes"
-        " exact:bool errorBytes freeable:json compactionWaits:texts assumed:texts"
-    ),
-    "groups": PLACE + _columns("group:text groupType:text state:text epoch protocol:text members timestamp"),
-    "commits": PLACE
-    + _columns(
-        "group:text offset leaderEpoch metadata:text commitTimestamp expireTimestamp pending:bool producerId"
-        " logEndOffset lag exact:bool"
-    ),
-    "transactions": PLACE
-    + _columns(
-        "transactionalId:text producerId producerEpoch state:text timeoutMs startTimestamp lastUpdateTimestamp"
-        " partitions:texts exact:bool"
-    ),
-    "open": PLACE
-    + _columns(
-        "producerId producerEpoch transactionalId:text firstOffset logEndOffset blockedRecords blockedBytes"
-        " sinceTimestamp coordinatorState:text coordinatorEpoch hanging:bool why:text abortCommand:text"
-        " abortCommandBefore30:text"
-    ),
-    "unread": _columns("cluster:text broker:int") + PLACE + _columns("file:text phase:text reason:text bytes"),
+_UNREAD = _columns(UnreadRow)
+_WHOSE = 2  # columns that stand before the place: cluster and broker
+
+TABLES: dict[str, tuple[TableField, ...]] = {
+    "batches": PLACE + _columns(BatchRow),
+    "records": PLACE + _columns(RecordRow),
+    "findings": PLACE + _columns(Finding),
+    "segments": PLACE + _columns(SegmentRow),
+    "losses": PLACE + _columns(Loss),
+    "usage": PLACE + _columns(Usage),
+    "groups": PLACE + _columns(GroupRow),
+    "commits": PLACE + _columns(CommitRow),
+    "transactions": PLACE + _columns(TransactionRow),
+    "open": PLACE + _columns(OpenRow),
+    "unread": _UNREAD[:_WHOSE] + PLACE + _UNREAD[_WHOSE:],
 }
 """The columns of each table."""
 
-SUMMARY = PLACE + _columns("segments size batches records errors warnings notes unread")
+_SUMS = ("segments", "size", "batches", "records", "errors", "warnings", "notes", "unread")
+SUMMARY = PLACE + tuple(TableField(name, CellType.LONG, Kind.COUNT) for name in _SUMS)
 """What a verify of many log directories comes to, by partition; topic and partition are null for the rest of one."""
 
 FOLDERS = ("topic", "partition")
@@ -114,7 +116,7 @@ class UnknownNameError(ValueError):
     """There is no such table, or no such column; the message is one line for the user."""
 
 
-def columns_of(table: str, names: Sequence[str] | None = None) -> tuple[Column, ...]:
+def columns_of(table: str, names: Sequence[str] | None = None) -> tuple[TableField, ...]:
     """Return the columns of a table, or those of them that are named, in the order of the names.
 
     Args:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from kdump.export.origin import printable
-from kdump.finding import Finding, Severity
-from kdump.item import Loss, PartitionChecked, PlacedUsage, SegmentChecked
-from kdump.render.json.coordinators import commit_fields, group_fields, open_fields, transaction_fields
-from kdump.render.json.usage import usage_fields
-from kdump.state_rows import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.finding import Code, Finding, Severity
+from kdump.item import PartitionChecked, SegmentChecked
+from kdump.render.json.lines import fields_of
+from kdump.row import Kind
+from kdump.row import Row as RowValue
+from kdump.rows.coordinators import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.rows.files import SEGMENT_STATUS, UNREAD, SegmentRow, UnreadRow
+from kdump.rows.usage import PlacedUsage
+from kdump.rows.verdict import Loss
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name
@@ -23,65 +28,48 @@ if TYPE_CHECKING:
 
     from kdump.export.origin import Origins
     from kdump.item import Item
+    from kdump.row import Column
     from kdump.storage.sighting import Sighting
 
     Row = dict[str, object]
 
 _RANK = {None: 0, Severity.NOTE: 0, Severity.WARNING: 1, Severity.ERROR: 2}
-_STATUS = ("OK", "WARNING", "DAMAGED")
-_UNREAD = "UNREAD"
+_OF_TABLE = {"groups": GroupRow, "commits": CommitRow, "transactions": TransactionRow}
 
 
-def finding_row(finding: Finding, origins: Origins) -> Row:
-    """Return a finding as a row of the table `findings`.
-
-    Args:
-        finding: the finding.
-        origins: tells where its file is from.
-    """
-    return {
-        **origins.of(finding.file).columns(),
-        "code": finding.code.name,
-        "name": finding.code.slug,
-        "severity": finding.severity.value,
-        "file": printable(finding.file),
-        "position": finding.position,
-        "length": finding.length,
-        "gap": finding.gap,
-        "offset": finding.offset,
-        "lastOffset": finding.last_offset,
-        "offsetsFrom": finding.offsets_from,
-        "field": finding.field,
-        "expected": _text(finding.expected),
-        "found": _text(finding.found),
-        "message": printable(finding.message),
-        "remedy": printable(finding.remedy),
-        "repair": finding.repair,
-        "count": finding.count,
-        "because": None if finding.because is None else finding.because.name,
-        "more": finding.more,
-    }
-
-
-def loss_row(loss: Loss, origins: Origins) -> Row:
-    """Return offsets that a reader does not get as a row of the table `losses`.
+def placed(row: RowValue, place: Row) -> Row:
+    """Return a row of a table: where it is from, and its cells.
 
     Args:
-        loss: they.
-        origins: tells where their partition is from.
+        row: as JSON shows it, too.
+        place: where it is from, by the name of the column.
     """
-    return {
-        **origins.of(loss.path).columns(),
-        "file": None if loss.file is None else printable(loss.file),
-        "position": loss.position,
-        "length": loss.length,
-        "offset": loss.offset,
-        "lastOffset": loss.last_offset,
-        "records": loss.records,
-        "certainty": loss.certainty.value,
-        "because": list(loss.because),
-        "elsewhere": [printable(path) for path in loss.elsewhere or ()],
-    }
+    return {**place, **cells_of(row)}
+
+
+def cells_of(row: RowValue) -> Row:
+    """Return the cells of a row in its table, by the name of the column."""
+    made = {}
+    for one in row.columns:
+        if one.kind is not Kind.PARTITION or one.is_list:
+            value = getattr(row, one.attribute)
+            made[one.key] = value if value is None else _cell(one, value)
+    return made
+
+
+def _cell(made: Column, value: Any) -> object:  # noqa: ANN401 (of any column)
+    if made.is_list and made.kind is not Kind.ROW:
+        return [_text(each) for each in value]
+    if made.kind is Kind.ROW:
+        return json.dumps(fields_of(value), separators=(",", ":"))
+    return value if made.is_number or made.kind is Kind.FLAG else _text(value)
+
+
+def _text(value: object) -> str:
+    """One that is no number: a path, a sentence, a word, the value of a field."""
+    if isinstance(value, Enum):
+        value = value.name if isinstance(value, Code) else value.value
+    return printable(str(value))
 
 
 def usage_row(item: PlacedUsage, origins: Origins) -> Row:
@@ -91,15 +79,10 @@ def usage_row(item: PlacedUsage, origins: Origins) -> Row:
         item: the row of du, and its directory.
         origins: tells where that is from.
     """
-    row = usage_fields(item.usage)
-    free = row["freeable"]
-    row["freeable"] = None if free is None else json.dumps(free, separators=(",", ":"))
-    if isinstance(item.usage.name, str):
-        row["name"] = printable(item.usage.name)
     place = origins.of(item.path).columns()
     if item.usage.name is None:
         place = {**place, "topic": None, "partition": None}
-    return {**place, **row}
+    return placed(item.usage, place)
 
 
 def unread_row(unseen: Unseen, phase: str, seen: Sighting | None, origins: Origins) -> Row:
@@ -111,15 +94,9 @@ def unread_row(unseen: Unseen, phase: str, seen: Sighting | None, origins: Origi
         seen: of its directory; None where nothing is known of that.
         origins: tells where its file is from.
     """
-    return {
-        "cluster": None if seen is None else seen.cluster,
-        "broker": None if seen is None else seen.broker,
-        **origins.of(unseen.failure.path).columns(),
-        "file": printable(unseen.failure.path),
-        "phase": phase,
-        "reason": printable(unseen.failure.sentence),
-        "bytes": unseen.size,
-    }
+    whose = (None, None) if seen is None else (seen.cluster, seen.broker)
+    row = UnreadRow(*whose, unseen.failure.path, phase, unseen.failure.sentence, unseen.size)
+    return placed(row, origins.of(unseen.failure.path).columns())
 
 
 class UnreadFound(Value):
@@ -182,12 +159,8 @@ def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list
     if table == "unread":
         return []
     if table == "losses":
-        return [loss_row(item, origins)] if isinstance(item, Loss) else []
-    return [finding_row(item, origins)] if isinstance(item, Finding) else []
-
-
-def _text(value: int | str | None) -> str | None:
-    return None if value is None else printable(str(value))
+        return [placed(item, origins.of(item.path).columns())] if isinstance(item, Loss) else []
+    return [placed(item, origins.of(item.file).columns())] if isinstance(item, Finding) else []
 
 
 class SegmentRows:
@@ -240,23 +213,14 @@ class StateRows:
         """Take one item of the verbs groups or transactions; return its row in the table, if it has one."""
         if isinstance(item, Horizon):
             self._path = item.path
-        elif isinstance(item, GroupRow) and self._table == "groups":
-            return [{**self._place(), **_without(group_fields(item), "partition")}]
-        elif isinstance(item, CommitRow) and self._table == "commits":
-            return [{**self._place(), **commit_fields(item)}]
-        elif isinstance(item, TransactionRow) and self._table == "transactions":
-            return [{**self._place(), **transaction_fields(item)}]
         elif isinstance(item, OpenRow) and self._table == "open":
-            return [{**self._origins.of(item.file).columns(), **open_fields(item)}]
+            return [placed(item, self._origins.of(item.file).columns())]
+        elif isinstance(item, RowValue) and type(item) is _OF_TABLE.get(self._table):
+            return [placed(item, self._place())]
         return []
 
     def _place(self) -> Row:
         return self._origins.of(self._path).columns()
-
-
-def _without(row: Row, name: str) -> Row:
-    """The keys of JSON that a table has not: where it is from stands in columns of its own."""
-    return {key: value for key, value in row.items() if key != name}
 
 
 def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:
@@ -274,18 +238,18 @@ def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:
 
 def _segment_row(segment: SegmentChecked, worst: dict[str, int], unread: set[str], origins: Origins) -> Row:
     is_read = segment.is_read and segment.path not in unread
-    return {
-        **origins.of(segment.path).columns(),
-        "file": printable(segment.path),
-        "baseOffset": segment.base_offset,
-        "nextOffset": segment.next_offset if is_read else None,
-        "size": segment.size if is_read else None,
-        "batches": segment.batches if is_read else None,
-        "records": segment.records if is_read else None,
-        "firstTimestamp": segment.first_timestamp,
-        "maxTimestamp": segment.max_timestamp,
-        "status": _STATUS[worst.get(_stem(segment.path), 0)] if is_read else _UNREAD,
-    }
+    row = SegmentRow(
+        segment.path,
+        segment.base_offset,
+        segment.next_offset if is_read else None,
+        segment.size if is_read else None,
+        batches=segment.batches if is_read else None,
+        records=segment.records if is_read else None,
+        first_timestamp=segment.first_timestamp,
+        max_timestamp=segment.max_timestamp,
+        status=SEGMENT_STATUS[worst.get(_stem(segment.path), 0)] if is_read else UNREAD,
+    )
+    return placed(row, origins.of(segment.path).columns())
 
 
 def _stem(path: str) -> str:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
 from kdump.export.state import TEMPORARY, folder_in, new_file
-from kdump.export.tables import FOLDERS, Kind
+from kdump.export.tables import FOLDERS, CellType
 from kdump.render.json.lines import text_or_bytes
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kdump.export.tables import Column
+    from kdump.export.tables import TableField
     from kdump.render.redact import Redactor
 
 FORMATS = ("parquet", "json", "csv")
@@ -71,7 +71,7 @@ class RowFile:
         name: str,
         kind: str,
         table: str,
-        columns: Sequence[Column],
+        columns: Sequence[TableField],
         *,
         placed: bool = True,
         redactor: Redactor | None = None,
@@ -120,7 +120,7 @@ class RowFile:
 
 
 class _Parquet:
-    def __init__(self, file: BinaryIO, _table: str, columns: Sequence[Column], placed: bool) -> None:
+    def __init__(self, file: BinaryIO, _table: str, columns: Sequence[TableField], placed: bool) -> None:
         from pyarrow import parquet
 
         from kdump.export.arrow import schema_of
@@ -166,11 +166,11 @@ class _Lines:
         self._file.flush()
 
 
-def _json(file: BinaryIO, table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
-    plain: dict[Kind, Callable[[Any], object]] = {
-        Kind.BYTES: text_or_bytes,
-        Kind.HEADERS: _pairs,
-        Kind.JSON: _parsed,
+def _json(file: BinaryIO, table: str, columns: Sequence[TableField], _placed: bool) -> _Lines:
+    plain: dict[CellType, Callable[[Any], object]] = {
+        CellType.BYTES: text_or_bytes,
+        CellType.HEADERS: _pairs,
+        CellType.JSON: _parsed,
     }
     special = [(column.name, plain[column.kind]) for column in columns if column.kind in plain]
     type_ = _TYPES[table]
@@ -191,7 +191,7 @@ def _parsed(text: str | None) -> object:
     return None if text is None else json.loads(text)
 
 
-def _csv(file: BinaryIO, _table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
+def _csv(file: BinaryIO, _table: str, columns: Sequence[TableField], _placed: bool) -> _Lines:
     names = [column.name for column in columns]
     kinds = {column.name: column.kind for column in columns}
 
@@ -201,18 +201,18 @@ def _csv(file: BinaryIO, _table: str, columns: Sequence[Column], _placed: bool) 
     return _Lines(file, ",".join(names) + "\n", line)
 
 
-def _cell(value: object, kind: Kind) -> str:
+def _cell(value: object, kind: CellType) -> str:
     """One value; null is nothing, and an empty text two quotes."""
     if value is None:
         return ""
-    if kind in (Kind.INT, Kind.LONG):
+    if kind in (CellType.INT, CellType.LONG):
         return str(value)
-    if kind is Kind.BOOL:
+    if kind is CellType.BOOL:
         return "true" if value else "false"
-    if kind in (Kind.HEADERS, Kind.TEXTS):
+    if kind in (CellType.HEADERS, CellType.TEXTS):
         assert isinstance(value, list)
-        value = json.dumps(_pairs(value) if kind is Kind.HEADERS else value, separators=(",", ":"))
-    elif kind is Kind.BYTES:
+        value = json.dumps(_pairs(value) if kind is CellType.HEADERS else value, separators=(",", ":"))
+    elif kind is CellType.BYTES:
         assert isinstance(value, bytes)
         shown = text_or_bytes(value)
         value = shown if isinstance(shown, str) else json.dumps(shown, separators=(",", ":"))
@@ -220,7 +220,7 @@ def _cell(value: object, kind: Kind) -> str:
     return text if text and _SPECIAL.isdisjoint(text) else '"' + text.replace('"', '""') + '"'
 
 
-_MAKE: dict[str, Callable[[BinaryIO, str, Sequence[Column], bool], _Writer]] = {
+_MAKE: dict[str, Callable[[BinaryIO, str, Sequence[TableField], bool], _Writer]] = {
     "parquet": _Parquet,
     "json": _json,
     "csv": _csv,

@@ -10,7 +10,7 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT, Chunk
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.item import LookupAnswer, Nowhere
+from kdump.rows.lookup import LookupAnswer, NoAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -234,12 +234,12 @@ class Answers:
 
     def no_time(self, query: Query) -> LookupAnswer:
         """Return that no record is late enough, or none has a timestamp."""
-        return LookupAnswer(query.text, error=self._sentences.no_time(query), nowhere=Nowhere.NO_TIME)
+        return LookupAnswer(query.text, error=self._sentences.no_time(query), no_answer=NoAnswer.NO_TIME)
 
     def past_end(self, query: Query, end: int) -> LookupAnswer:
         """Return that an offset is the end of the log, or beyond."""
         said = self._sentences.past_end(query.number, end)
-        return LookupAnswer(query.text, error=said, nowhere=Nowhere.PAST_END)
+        return LookupAnswer(query.text, error=said, no_answer=NoAnswer.PAST_END)
 
     def in_batch(self, query: Query, batch: FoundBatch) -> LookupAnswer:
         """Return the first record of a batch at or after the offset that was asked for; null where there is none."""

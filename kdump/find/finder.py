@@ -21,8 +21,8 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.item import LookupAnswer, Nowhere
 from kdump.render.times import iso
+from kdump.rows.lookup import LookupAnswer, NoAnswer
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
@@ -231,7 +231,7 @@ class Finder:
         shown = self._with_end(query, data if self._scan else broker, end)
         if not places.limited and not _same(broker, data):
             self._report(self._differ(query, broker, data, is_failure=is_failure))
-            if shown.error is not None and broker.nowhere is Nowhere.NO_TIME:
+            if shown.error is not None and broker.no_answer is NoAnswer.NO_TIME:
                 shown = shown.replace(error=self._sentences.broker_only(query, self._way.reason))
         return shown
 
@@ -244,7 +244,7 @@ class Finder:
             end: of the log, by the data.
         """
         taken = self._lookup.end_offset()
-        if isinstance(taken, Refused) or taken >= end or broker.nowhere is not Nowhere.PAST_END:
+        if isinstance(taken, Refused) or taken >= end or broker.no_answer is not NoAnswer.PAST_END:
             return broker
         return broker.replace(error=self._sentences.past_taken(query.number, taken, end))
 
@@ -258,7 +258,7 @@ class Finder:
             end: of the log.
         """
         is_past = query.ask is Ask.OFFSET and answer.error is not None and isinstance(end, int) and query.number >= end
-        is_no_time = answer.nowhere is Nowhere.NO_TIME
+        is_no_time = answer.no_answer is NoAnswer.NO_TIME
         if isinstance(end, Refused):
             return self._with_newest(query, answer) if is_no_time else answer
         is_asked = is_past or is_no_time or query.ask in (Ask.LATEST, Ask.MAX)

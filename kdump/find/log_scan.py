@@ -11,7 +11,7 @@ import os
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused, find_record, limit_of
 from kdump.broker.segment_reading import WINDOW
@@ -27,6 +27,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Progress
+from kdump.value import TupleValue
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from kdump.workers import InOrder
 
 
-class OffsetRun(NamedTuple):
+class OffsetRun(TupleValue):
     """Some true batches in a row, without anything between them.
 
     Args:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 
+from kdump.format.java_values import MAX_LONG
 from kdump.render.times import moment as shown_moment
-from kdump.value import Value
+from kdump.value import Value, pattern
 
-_MAX_LONG = 2**63 - 1
-_LONGEST = len(str(_MAX_LONG))
+_LONGEST = len(str(MAX_LONG))
 _RELATIVE = r"now(?:([+-])([0-9]+)(ms|s|m|h|d))?"
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,11 +21,11 @@ _DAY = 86_400_000  # ms
 _BELOW_MICROSECOND = r"[.,][0-9]{6}[0-9]*[1-9]"  # digits that Python does not keep
 _SHOWN = 60  # characters shown of an invalid question
 _DAYS = {"today": 0, "yesterday": 1}  # before this one
-_DAY_AND_TIME = re.compile(rf"({'|'.join(_DAYS)})[ T]+(.+)")
-_OF_DAY = re.compile(r"[0-9]{1,2}:[0-9]{2}(:.*|[Zz+-].*)?", re.ASCII)
-_SHORT_HOUR = re.compile(r"([0-9-]+[ T])([0-9]:.*)", re.ASCII)
-_SHORT_ZONE = re.compile(r"[+-][0-9]{2}", re.ASCII)
-_AGO = re.compile(r"-?([0-9]+) ?(ms|s|m|h|d|seconds?|minutes?|hours?|days?)( ago)?")
+_DAY_AND_TIME = pattern(rf"({'|'.join(_DAYS)})[ T]+(.+)")
+_OF_DAY = pattern(r"[0-9]{1,2}:[0-9]{2}(:.*|[Zz+-].*)?", re.ASCII)
+_SHORT_HOUR = pattern(r"([0-9-]+[ T])([0-9]:.*)", re.ASCII)
+_SHORT_ZONE = pattern(r"[+-][0-9]{2}", re.ASCII)
+_AGO = pattern(r"-?([0-9]+) ?(ms|s|m|h|d|seconds?|minutes?|hours?|days?)( ago)?")
 _SMALL = 10_000  # ms: nobody means a date by it
 _DATES = range(19700101, 21000101)  # without dashes
 _SECONDS = range(10**9, 10**10)  # 2001 to 2286, where somebody gives seconds
@@ -70,7 +70,7 @@ def offset_query(text: str) -> Query:
     word = text.strip()
     if word in _WORDS:
         return Query(text, _WORDS[word])
-    if word.isascii() and word.isdigit() and len(word) <= _LONGEST and (number := int(word)) <= _MAX_LONG:
+    if word.isascii() and word.isdigit() and len(word) <= _LONGEST and (number := int(word)) <= MAX_LONG:
         return Query(text, Ask.OFFSET, number)
     raise ValueError(f"'{_shown(word)}' is not a valid offset: a number from 0 on, earliest or latest")
 
@@ -108,7 +108,7 @@ def moment_query(text: str, now: int | None = None, other: str = "") -> Query:
 
 def _moment(text: str, now: int | None, more: str) -> Query:
     word = text.strip()
-    if re.fullmatch(r"-?[0-9]{1,19}", word, re.ASCII) and abs(int(word)) <= _MAX_LONG:
+    if re.fullmatch(r"-?[0-9]{1,19}", word, re.ASCII) and abs(int(word)) <= MAX_LONG:
         return Query(text, Ask.TIME, int(word), _doubt(int(word)))
     now = time.time_ns() // 1_000_000 if now is None else now
     relative = re.fullmatch(_RELATIVE, word)
@@ -199,7 +199,7 @@ def _relative(text: str, now: int, sign: str | None, number: str | None, unit: s
         raise _too_far(text)
     away = int(number) * _UNITS[unit] if number else 0
     moment = now - away if sign == "-" else now + away
-    if abs(moment) > _MAX_LONG:
+    if abs(moment) > MAX_LONG:
         raise _too_far(text)
     return _taken(text, moment)
 

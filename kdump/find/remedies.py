@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.finding import REPAIRS, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _STEPS = "(kdump verify has the steps)"
 _COMMAND = "(kdump verify names the command)"
 _WITNESS = "restore the replica before anything is rebuilt: this index is a witness of what its log has lost"
-_UNSOUND = REPAIRS["reindex"]  # codes
 
 
 class Remedies:
@@ -41,7 +40,7 @@ class Remedies:
 
     def see(self, finding: Finding) -> None:
         """Take a finding; nothing is said about it yet."""
-        if finding.code.name in _UNSOUND:
+        if Trait.REINDEX in finding.code.traits:
             self._indexes.append(finding)
         elif finding.severity is Severity.ERROR and finding.position is not None:
             if finding.file not in self._logs:
@@ -62,7 +61,7 @@ class Remedies:
 
     def told(self, finding: Finding) -> Finding:
         """Return a finding with what has to be done before its remedy."""
-        if finding.code.name not in _UNSOUND:
+        if Trait.REINDEX not in finding.code.traits:
             return finding
         if self._is_witness(finding):
             return finding.replace(values={**finding.values, "remedy": _WITNESS})

@@ -1,10 +1,8 @@
-"""Numbers and UUIDs as Java parses them from text, with the messages of its exceptions."""
+"""Numbers and UUIDs as Java has them, and parses them from text with the messages of its exceptions."""
 
 from __future__ import annotations
 
-import re
-
-from kdump.value import Value
+from kdump.value import Value, pattern
 
 IO = "java.io.IOException"
 NOT_UTF8 = "java.nio.charset.MalformedInputException"
@@ -14,10 +12,17 @@ NOT_JSON = "com.fasterxml.jackson.core.JsonParseException"
 NUMBER = "java.lang.NumberFormatException"
 ARGUMENT = "java.lang.IllegalArgumentException"
 RUNTIME = "java.lang.RuntimeException"
+INVALID = "org.apache.kafka.common.InvalidRecordException"
+
+MAX_INT = 2**31 - 1
+MAX_LONG = 2**63 - 1
+MIN_LONG = -(2**63)
+ABOVE_ALL = MAX_LONG + 1
+"""Above every offset and every end of a log: no long is."""
 
 MAX_QUOTE = 200  # characters of a bad text that a message quotes
 
-_UUID_DIGITS = re.compile(r"[A-Za-z0-9_-]*+")
+_UUID_DIGITS = pattern(r"[A-Za-z0-9_-]*+")
 
 
 class JavaComplaint(Value):
@@ -37,7 +42,7 @@ def as_long(value: int) -> int:
     Args:
         value: any integer.
     """
-    return (value + 2**63) % 2**64 - 2**63
+    return (value - MIN_LONG) % 2**64 + MIN_LONG
 
 
 def parse_number(text: str, bits: int) -> int | JavaComplaint:

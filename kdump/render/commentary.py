@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from kdump.exit_status import Exit
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted
 from kdump.render.terminal.sentences import fitter_of
@@ -83,6 +82,8 @@ def fail_to_write(error: OSError, *standing: str) -> NoReturn:
     _to_stderr(f"kdump: cannot write the output: {error.strerror}")
     for sentence in standing:
         _to_stderr(f"kdump: {sentence}")
+    from kdump.exit_status import Exit  # it knows all findings: most runs that only answer never need them
+
     os._exit(Exit.INCOMPLETE)
 
 

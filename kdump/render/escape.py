@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
+from functools import lru_cache
 
 _UNSAFE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
@@ -22,13 +22,16 @@ def escape(text: str) -> str:
     return "".join(map(_safe, text))
 
 
+@lru_cache(4096)
 def _safe(char: str) -> str:
     value = ord(char)
     if 0xDC80 <= value <= 0xDCFF:
         return f"\\x{value - 0xDC00:02x}"
     if value < 0x20 or 0x7F <= value < 0xA0:
         return f"\\x{value:02x}"
-    if unicodedata.category(char) in _UNSAFE_CATEGORIES:
+    from unicodedata import category  # a library of its own, for what is not ASCII
+
+    if category(char) in _UNSAFE_CATEGORIES:
         return f"\\u{{{value:x}}}"
     return char
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
+from kdump.finding import Finding, Trait
 from kdump.item import RecordsUnread
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import DID_YOU_MEAN
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NAMED = 4  # places that have a line
-_WITHOUT_RECORDS = (Code.B05, Code.B09)
 
 
 class NotSearched:
@@ -37,7 +36,7 @@ class NotSearched:
         """
         if isinstance(item, RecordsUnread):
             self._add(_place(item.finding))
-        elif isinstance(item, Finding) and (is_lost or item.is_not_read or item.code in _WITHOUT_RECORDS):
+        elif isinstance(item, Finding) and (is_lost or item.is_not_read or Trait.RECORDS_SKIPPED in item.code.traits):
             self._add(_place(item))
         elif isinstance(item, OpenFailure) and item.kind != "skipped":
             self._add(item.sentence.partition(DID_YOU_MEAN)[0])  # the hint may name what nobody may see

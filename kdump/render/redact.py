@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint.checkpoint_file import Checkpoint, Property, TopicPartitionOffset
+from kdump.row import Kind, Row
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OWN_TOPICS, parse_name, parse_partition
 from kdump.storage.paths import AS_OWNER, DID_YOU_MEAN
-from kdump.value import Value
+from kdump.value import Value, pattern
 from kdump.words.command import ShellCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_TOKEN = re.compile(r"tok-[0-9a-f]{20}")
+_TOKEN = pattern(r"tok-[0-9a-f]{20}")
 _SIZE = 20  # hexadecimal digits of a token: 80 bits of the hash
 _MOST_KNOWN = 65_536  # paths that are kept with what became of them
 
@@ -44,21 +45,21 @@ _PROPERTIES = frozenset(
 
 # Sentences that have a name in them which could be anything; what stands before and behind it stays.
 _NAMES_IN = (
-    re.compile(r"(Malformed line in [a-z ]+ file \[[^\]]*\]: )(.+)()", re.DOTALL),
-    re.compile(r"(For input string: \")([^\"]*[^-+0-9\"][^\"]*)(\")", re.DOTALL),
-    re.compile(r"(Deserialized node )(.+)( (?:does not have|is not an object))", re.DOTALL),
-    re.compile(r"(\btransactional id )(.+)( \(producer -?\d+, epoch )", re.DOTALL),
-    re.compile(r"(\bgroup )(.+)( is a \w+ group: a coordinator does not load this)", re.DOTALL),
-    re.compile(r"(\bgroup )(.+)(: its name has a newline)", re.DOTALL),
-    re.compile(r"(\bcommit of )(.+)(: (?:the value|version) )", re.DOTALL),
+    pattern(r"(Malformed line in [a-z ]+ file \[[^\]]*\]: )(.+)()", re.DOTALL),
+    pattern(r"(For input string: \")([^\"]*[^-+0-9\"][^\"]*)(\")", re.DOTALL),
+    pattern(r"(Deserialized node )(.+)( (?:does not have|is not an object))", re.DOTALL),
+    pattern(r"(\btransactional id )(.+)( \(producer -?\d+, epoch )", re.DOTALL),
+    pattern(r"(\bgroup )(.+)( is a \w+ group: a coordinator does not load this)", re.DOTALL),
+    pattern(r"(\bgroup )(.+)(: its name has a newline)", re.DOTALL),
+    pattern(r"(\bcommit of )(.+)(: (?:the value|version) )", re.DOTALL),
 )
 _TOPIC_WORD = "--topic"
-_TOPIC_OPTION = re.compile(r"(--topic )('[^']*'|\S+)")
-_PLAIN_TOPIC = re.compile(r"[\w.-]+", re.ASCII)
-_WORD = re.compile(r"[^\s\"'()\[\]{},;=<>|]+")
-_PARTITION = re.compile(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
-_COPY = re.compile(r"(.*[^0-9-].*)-([0-9]+)((?:[._-](?![0-9])|\.[0-9a-f]{32}-).*)", re.DOTALL)
-_BETWEEN = re.compile(r"([^A-Za-z0-9]+)")
+_TOPIC_OPTION = pattern(r"(--topic )('[^']*'|\S+)")
+_PLAIN_TOPIC = pattern(r"[\w.-]+", re.ASCII)
+_WORD = pattern(r"[^\s\"'()\[\]{},;=<>|]+")
+_PARTITION = pattern(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
+_COPY = pattern(r"(.*[^0-9-].*)-([0-9]+)((?:[._-](?![0-9])|\.[0-9a-f]{32}-).*)", re.DOTALL)
+_BETWEEN = pattern(r"([^A-Za-z0-9]+)")
 _NO_TOPICS = frozenset(("UTF", "KIP", "CRC", "ISO", "JDK", "KAFKA", "RFC", "INT", "now"))
 
 
@@ -222,8 +223,8 @@ class Redactor:
             return self.command(text)
         for shown, topic in self._odd.items():
             text = re.sub(rf"{re.escape(shown)}(?=-\d)", self.token(topic), text)
-        for pattern in _NAMES_IN:
-            text = pattern.sub(lambda found: f"{found[1]}{self._once(found[2])}{found[3]}", text)
+        for around in _NAMES_IN:
+            text = around.sub(lambda found: f"{found[1]}{self._once(found[2])}{found[3]}", text)
         text = _TOPIC_OPTION.sub(lambda found: f"{found[1]}{self.topic(found[2].strip(chr(39)))}", text)
         return _WORD.sub(self._word, text)
 
@@ -265,11 +266,11 @@ class Redactor:
             item = item.replace(sentence=sentence)
         if isinstance(item, Checkpoint):
             return item.replace(entries=_Entries(item.entries, self))
-        known = _FIELDS.get(kind, {})
+        rules = _rules(type(item))
         changes: dict[str, Any] = {}
         for name in item.__match_args__:
             value = getattr(item, name)
-            changed = self._field(known.get(name) or _DEFAULT.get(name, _TEXT), value, item)
+            changed = self._field(rules[name], value, item)
             if changed is not value:
                 changes[name] = changed
         return item.replace(**changes) if changes else item
@@ -300,16 +301,16 @@ class Redactor:
         return _OF_VALUES.get(name, Redactor.text)(self, value)
 
     # --- tables ---------------------------------------------------------------------------------------------
-    def cell(self, column: str, value: Any) -> Any:  # noqa: ANN401 (of any table)
+    def cell(self, holds: Kind, value: Any) -> Any:  # noqa: ANN401 (of any table)
         """Return what may be seen of a text cell of a table.
 
         Args:
-            column: its name.
+            holds: what its column holds.
             value: None, a text or texts.
         """
         if isinstance(value, list):
-            return [self.cell(column, one) for one in value]
-        return value if not isinstance(value, str) else _OF_COLUMNS.get(column, Redactor.text)(self, value)
+            return [self.cell(holds, one) for one in value]
+        return value if not isinstance(value, str) else _OF_KIND.get(holds, _TEXT)(self, value, None)
 
 
 class Pieces:
@@ -450,39 +451,55 @@ def _make(of: Callable[[Redactor, Any], Any]) -> _Make:
 _TEXT, _PATH, _TOPIC, _NAME = (_make(of) for of in (Redactor.text, Redactor.path, Redactor.topic, Redactor.name))
 _PARTITION_NAME = _make(Redactor.partition)
 
-_DEFAULT: dict[str, _Make] = {
+_OF_KIND: dict[Kind, _Make] = {
+    Kind.PATH: _PATH,
+    Kind.TOPIC: _TOPIC,
+    Kind.PARTITION: _PARTITION_NAME,
+    Kind.NAME: _NAME,
+    Kind.WORD: _whole,
+    Kind.CODE: _whole,
+}
+"""Columns by what they hold; the others are text."""
+
+_UNSHOWN: dict[str, _Make] = {
     "path": _PATH,
     "file": _PATH,
     "directory": _PATH,
-    "elsewhere": _PATH,
+    "replicas": _PATH,
     "others": _PATH,
+    "damaged": _PATH,
     "partition": _PARTITION_NAME,
-    "partitions": _PARTITION_NAME,
-    "topic": _TOPIC,
-    "group": _NAME,
-    "transactional_id": _NAME,
-    "metadata": _NAME,
-    "code": _whole,
+    "asked": _whole,
+    "group_type": _whole,
     "kind": _whole,
-    "start": _whole,
-    "action": _whole,
-    "because": _whole,
 }
-"""Fields of items by their name, where they are the same in all; the others are text."""
+"""Fields that are no columns, by their name, where they are the same in all; the others are text."""
 
-_FIELDS: dict[str, dict[str, _Make]] = {
-    "GroupRow": {"group_type": _whole, "state": _whole, "protocol": _of_protocol},
-    "CommitRow": {"group_type": _whole},
-    "TransactionRow": {"state": _whole},
-    "OpenRow": {"coordinator_state": _whole},
-    "ChangeRow": {"what": _whole, "field": _whole, "name": _of_change, "before": _of_changed, "after": _of_changed},
-    "Usage": {"by": _whole, "name": _of_usage},
-    "Growth": {"name": _of_usage},
-    "Prediction": {"stops": _whole, "reason_class": _whole},
-    "LookupAnswer": {"query": _whole},
-    "Step": {"damaged": _PATH},
+_ODD: dict[tuple[str, str], _Make] = {
+    ("GroupRow", "protocol"): _of_protocol,
+    ("ChangeRow", "name"): _of_change,
+    ("ChangeRow", "before"): _of_changed,
+    ("ChangeRow", "after"): _of_changed,
+    ("Usage", "name"): _of_usage,
+    ("Growth", "name"): _of_usage,
 }
-"""Fields of items by the class, where the name is not enough: a verb with rows of its own has a line here."""
+"""Fields by class and name, where what a column holds is not enough."""
+
+
+_KNOWN_RULES: dict[type, dict[str, _Make]] = {}
+
+
+def _rules(of: type[Value]) -> dict[str, _Make]:
+    """What becomes of each field of a class of items."""
+    if of in _KNOWN_RULES:
+        return _KNOWN_RULES[of]
+    holds = {one.attribute: one.kind for one in of.columns} if issubclass(of, Row) else {}
+    found = _KNOWN_RULES[of] = {}
+    for name in of.__match_args__:
+        rule = _OF_KIND.get(holds[name], _TEXT) if name in holds else _UNSHOWN.get(name, _TEXT)
+        found[name] = _ODD.get((of.__name__, name), rule)
+    return found
+
 
 _OF_VALUES: dict[str, Callable[[Redactor, str], str]] = {
     "topic": Redactor.topic,
@@ -490,14 +507,4 @@ _OF_VALUES: dict[str, Callable[[Redactor, str], str]] = {
     "other": Redactor.path,
     "file": Redactor.path,
     "path": Redactor.path,
-}
-_AS_IT_IS = ("code", "name", "severity", "offsetsFrom", "field", "because", "timestampType", "compresscodec", "status")
-_OF_COLUMNS: dict[str, Callable[[Redactor, str], str]] = {
-    **dict.fromkeys(("file", "logDir", "elsewhere"), Redactor.path),
-    **dict.fromkeys(("host", "group", "metadata", "transactionalId"), Redactor.name),
-    **dict.fromkeys((*_AS_IT_IS, "certainty", "groupType", "state", "coordinatorState"), lambda _, text: text),
-    "topic": Redactor.topic,
-    "partitions": Redactor.partition,
-    "protocol": lambda one, text: text if text in _PROTOCOLS else one.name(text),
-    "compactionWaits": Redactor.text,
 }

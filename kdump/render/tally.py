@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kdump.finding import NOT_ALL_READ, Finding, Severity
-from kdump.item import Certainty, Checked, Loss, PartitionChecked, Scrubbed, Unchecked
+from kdump.finding import Finding, Severity, Trait
+from kdump.item import Checked, PartitionChecked, Scrubbed, Unchecked
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import OpenFailure
-
-"""Findings that say that part of a file was not looked at: whoever asked has no full answer."""
 
 LOST = "LOST"
 NO_RECORDS = "records were not read (--shallow)"
@@ -41,7 +40,7 @@ class Tally:
         if isinstance(item, Finding):
             self.severities[item.severity] += 1 + (item.more or 0)
             self.records_unknown += item.is_among_holes  # nobody knows in which of them, so no loss counts it
-            if item.code in NOT_ALL_READ and item.file not in self._partly:
+            if Trait.NOT_ALL_READ in item.code.traits and item.file not in self._partly:
                 self._partly.add(item.file)
                 self.unchecked.append((item.file, item.message))
         elif isinstance(item, OpenFailure):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
-    from kdump.workers import Output
+    from kdump.output import Output
 
 _MOST_HELD = 12 * 1024 * 1024  # bytes that are rendered ahead of the turn
 _ITEM = 500  # bytes of an item that is held, about

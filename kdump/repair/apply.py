@@ -22,7 +22,7 @@ import signal
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kdump.repair import guard, journal
 from kdump.repair.errors import FailedError, RefusedError
@@ -43,7 +43,7 @@ from kdump.repair.quarantine import Quarantine
 from kdump.repair.schema import CUT
 from kdump.storage.fsops import FileOps
 from kdump.storage.paths import as_owner
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _patched_sha256(fd: int, change: Change) -> str:
     return found.hexdigest()
 
 
-class Means(NamedTuple):
+class Means(TupleValue):
     """The tools of a repair; tests put in their own.
 
     Args:

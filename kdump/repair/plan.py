@@ -7,7 +7,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from kdump.item import Operation, Planned
+from kdump.rows.plan import Operation, Planned
 from kdump.value import Value
 from kdump.words.command import named
 
@@ -172,23 +172,23 @@ class Plan(Value):
         elif 0 < len(self.alone) <= _MOST_NAMED:
             goes_on = (*(named(os.path.join(self.directory, name)) for name in self.alone), *options)
         return Planned(
-            self.command,
-            self.plan_id,
-            self.partition,
-            self.directory,
-            tuple(_operation(one) for one in self.changes),
-            self.bytes_lost,
-            self.records_lost,
-            self.log_end_offset,
-            self.announces,
-            self.kept,
-            journal,
-            (*map(named, paths), *options),
-            bool(self.refused),
-            self.offsets_lost,
-            self.log_end_before,
-            unread,
-            goes_on,
+            command=self.command,
+            plan_id=self.plan_id,
+            partition=self.partition,
+            directory=self.directory,
+            operations=tuple(_operation(one) for one in self.changes),
+            bytes_lost=self.bytes_lost,
+            records_lost=self.records_lost,
+            log_end_offset=self.log_end_offset,
+            announces=self.announces,
+            kept=self.kept,
+            journal=journal,
+            arguments=(*map(named, paths), *options),
+            is_refused=bool(self.refused),
+            offsets_lost=self.offsets_lost,
+            log_end_offset_before=self.log_end_before,
+            unread=unread,
+            partial_arguments=goes_on,
         )
 
     @property

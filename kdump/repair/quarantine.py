@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from kdump.repair.file_state import (
     state_of,
 )
 from kdump.storage.own_files import DIRECTORY, demand_ours, led_to
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kdump.storage.fsops import FileOps
 
-_ODD = re.compile(r"[^A-Za-z0-9._-]")
+_ODD = pattern(r"[^A-Za-z0-9._-]")
 _README = """\
 kdump {command} of {directory}
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.lost_aborts import WITNESS
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.kinds import FileKind
 from kdump.storage.names import parse_name
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-_WRONG_SNAPSHOT = (Code.S01, Code.S03)
-_WITNESSED = (Code.F14, Code.F15, Code.X09)
 
 
 class Here:
@@ -64,10 +62,10 @@ class Reasons:
         if not self._here(directory):
             return
         kind, base = parse_name(name).kind, parse_name(name).base_offset
-        if finding.code in _WITNESSED and base is not None:
+        if Trait.KEEPS_INDEXES in finding.code.traits and base is not None:
             self.witnesses.setdefault(base, finding)
             return
-        if finding.code in _WRONG_SNAPSHOT:
+        if Trait.UNSOUND_SNAPSHOT in finding.code.traits:
             self.distrusted.setdefault(name, finding)
         elif finding.is_misplaced and finding.position is not None:
             self.wrong_offsets[name] = min(finding.position, self.wrong_offsets.get(name, finding.position))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.own_files import make_own_place, open_own_directory, open_own_place
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
-from kdump.value import Value
+from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -370,7 +369,7 @@ def _is_index(name: str) -> bool:
     return not name.endswith(FileKind.SNAPSHOT.value)
 
 
-_CRC = re.compile(r"(?<= crc = )[0-9]+")
+_CRC = pattern(r"(?<= crc = )[0-9]+")
 
 
 def _damage(done: Recovered, size: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.java_values import ABOVE_ALL, MAX_LONG, MIN_LONG
 from kdump.format.kinds import FileKind
 from kdump.storage.json_rules import (
     BadValueError,
@@ -33,7 +34,6 @@ __all__ = ["ARMED", "CUT", "DONE", "PLANNED", "UNDOING", "UNDONE", "VERSION", "B
 PLANNED, ARMED, DONE, UNDOING, UNDONE = "planned", "armed", "done", "undoing", "undone"
 CUT = "cut.records"
 VERSION = 1
-_LONG = 2**63 - 1
 _MOST_ID = 2**32 - 2  # the next one means: leave it as it is
 _RIGHTS = 0o777  # without setuid, setgid and sticky
 _MOST_NAME = 255  # bytes
@@ -50,7 +50,7 @@ def attribute(value: object, path: str) -> None:
 
 
 # --- the tables -------------------------------------------------------------------------------------------------
-_SHA256, _SIZE, _TIME, _ID = hexes(64), number(0, _LONG), number(-(2**63), _LONG), number(0, _MOST_ID)
+_SHA256, _SIZE, _TIME, _ID = hexes(64), number(0, MAX_LONG), number(MIN_LONG, MAX_LONG), number(0, _MOST_ID)
 _STATE: dict[str, Rule] = {
     "device": number(0, 2**64 - 1),
     "inode": number(0, 2**64 - 1),
@@ -109,8 +109,8 @@ _JOURNAL = fields(
         "inputs": members(name, _INPUT),
         "changes": items(_CHANGE, 1),
         "bytesLost": _SIZE,
-        "recordsLost": number(-(2**63), _LONG),
-        "logEndOffset": maybe(number(-(2**63), 2**63)),
+        "recordsLost": number(MIN_LONG, MAX_LONG),
+        "logEndOffset": maybe(number(MIN_LONG, ABOVE_ALL)),
         "events": items(
             fields({"time": text, "state": one_of(PLANNED, ARMED, DONE, UNDOING, UNDONE)}),
             1,

@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
-from kdump.item import CarvedRun, Checked, CheckedFile, Progress
+from kdump.item import Checked, CheckedFile, Progress
 from kdump.rescue.carve_output import CarveOutput
 from kdump.rescue.image_search import CarvedBatch, ImageSearch, RangeEnd
 from kdump.rescue.run_owners import RunOwner, RunOwners
 from kdump.rescue.runs import RunBuilder
+from kdump.rows.carved import CarvedRun
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.value import Value
@@ -114,20 +115,20 @@ def carve(
 
 def _carved(file: str, run: Run, owner: RunOwner) -> CarvedRun:
     return CarvedRun(
-        file,
-        run.image,
-        run.kind,
-        tuple(run.extents),
-        run.batches,
-        run.records,
-        run.offset,
-        run.last_offset,
-        tuple(sorted({epoch for epoch, _ in run.epochs})),
-        tuple(sorted(run.producer_ids)),
-        run.first_timestamp,
-        run.max_timestamp,
-        owner.partition,
-        owner.evidence,
+        file=file,
+        image=run.image,
+        kind=run.kind,
+        extents=tuple(run.extents),
+        batches=run.batches,
+        records=run.records,
+        offset=run.offset,
+        last_offset=run.last_offset,
+        epochs=tuple(sorted({epoch for epoch, _ in run.epochs})),
+        producer_ids=tuple(sorted(run.producer_ids)),
+        first_timestamp=run.first_timestamp,
+        max_timestamp=run.max_timestamp,
+        partition=owner.partition,
+        evidence=owner.evidence,
     )
 
 

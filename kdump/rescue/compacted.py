@@ -18,7 +18,7 @@ from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.rescue.epochs import NEVER
 from kdump.rescue.line import EXTENT
 from kdump.rescue.log_facts import STRETCH, batches_of, first_offset
-from kdump.salvaged import Revived
+from kdump.rows.salvaged import Revived
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

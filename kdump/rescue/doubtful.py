@@ -7,6 +7,7 @@ import os
 from array import array
 from typing import TYPE_CHECKING
 
+from kdump.finding import Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Window
 from kdump.format.record.chunk import KEPT
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _HEAD = b'{"type":"record"'
 _END = b',"doubtful":true}\n'  # in the place of a brace and the end of the line
-_CODES = ("B01", "B02")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -39,7 +39,7 @@ def doubtful_lines(read: Iterable[ReadLog], limits: ReadLimits) -> Iterator[byte
     for one in read:
         writer.begin(one.log.path, None)
         for place in one.facts.places:
-            if not place.is_batch or not set(_CODES) & set(place.codes):
+            if not place.is_batch or not Trait.BAD_CRC.is_among(place.codes):
                 continue
             if place.length > limits.max_batch_bytes:
                 continue

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from kdump.format.java_values import MAX_LONG
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +20,12 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.rescue.log_facts import EpochRun
 
-NEVER = 2**63 - 1
+NEVER = MAX_LONG
+"""Where an epoch ends that no later one follows."""
 _SEVERAL = 2  # batches that agree on an epoch that a checkpoint lacks: that is older than they are
 
 
-class KnownEpochs(NamedTuple):
+class KnownEpochs(TupleValue):
     """What one copy knows of leader epochs.
 
     Args:

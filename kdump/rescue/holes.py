@@ -14,9 +14,9 @@ from kdump.broker.losses import HolesAmong
 from kdump.broker.missing_offsets import NOTHING_AROUND, HoleVerdict, MissingOffsets, OffsetHole, Proof
 from kdump.broker.missing_walk import among_holes, surroundings
 from kdump.finding import Code
-from kdump.item import Certainty
 from kdump.ranges import RangeSet
 from kdump.rescue.log_facts import STRETCH
+from kdump.rows.verdict import Certainty
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import parse_partition
 from kdump.storage.paths import base_name

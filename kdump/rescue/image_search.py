@@ -17,13 +17,15 @@ from bisect import insort
 from collections import deque
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32, crc32c
+from kdump.format.codec.base import CompressionType
 from kdump.format.codec.signatures import SIGNATURES, VARINT_BYTES, VARLONG_BYTES, varint
 from kdump.rescue import _carving
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +44,7 @@ _POLY = 0x82F63B78  # CRC-32C, bits reversed
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
-class CarvedBatch(NamedTuple):
+class CarvedBatch(TupleValue):
     """A batch that lies whole in an image, with the right CRC.
 
     Args:
@@ -78,7 +80,7 @@ class CarvedBatch(NamedTuple):
         return self.position + self.size
 
 
-class RangeEnd(NamedTuple):
+class RangeEnd(TupleValue):
     """What a search leaves at the end of a range.
 
     Args:
@@ -346,8 +348,8 @@ class ImageSearch:
         codec = self._view[place + layout.ATTRIBUTES_AT + 1] & layout.CODEC_MASK
         data = self._view[place + layout.RECORDS_AT : min(place + layout.RECORDS_AT + 32, self._have)]
         if codec:
-            label, signature = SIGNATURES[codec - 1]
-            return data[: len(signature)] == signature or (label == "snappy" and _raw_snappy(data, size))
+            _, signature = SIGNATURES[codec - 1]
+            return data[: len(signature)] == signature or (codec == CompressionType.SNAPPY and _raw_snappy(data, size))
         return _first_record(data, size)
 
     # --- magic 0 and 1 --------------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ from array import array
 from bisect import bisect_left
 from itertools import combinations
 from operator import lt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.rescue.epochs import NEVER
 from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, first_offset
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ EXTENT = 6  # log, position, end (bytes), first and last offset, number of copie
 LOG, AT, END, FIRST, LAST, COPIES = range(EXTENT)
 
 
-class LineLog(NamedTuple):
+class LineLog(TupleValue):
     """A log that is read for the line.
 
     Args:
@@ -57,7 +58,7 @@ class LineLog(NamedTuple):
         return first if self.before < 0 else min(first, self.before + 1)
 
 
-class Divergent(NamedTuple):
+class Divergent(TupleValue):
     """Batches of one copy that do not belong to the line: offsets, epoch (-1: none), records."""
 
     copy: int
@@ -67,7 +68,7 @@ class Divergent(NamedTuple):
     records: int
 
 
-class Side(NamedTuple):
+class Side(TupleValue):
     """A batch as one copy has it."""
 
     copy: int
@@ -100,7 +101,7 @@ class WrongEpochError(Exception):
         self.copy, self.epoch, self.first = copy, epoch, first
 
 
-class Pair(NamedTuple):
+class Pair(TupleValue):
     """Two batches of one place of which one has records that the other lacks; `taken` is the larger one."""
 
     taken: Side

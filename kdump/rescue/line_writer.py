@@ -11,27 +11,26 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Loss, Progress
-from kdump.render.json.salvage import row_json
+from kdump.item import Progress
+from kdump.render.json.lines import row_json
 from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
 from kdump.rescue.log_facts import STRETCH, Place, batches_of, first_offset
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
-from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.broker.producer.transaction_fates import Told
-    from kdump.render.json.salvage import SalvageRow
     from kdump.rescue.log_facts import ReadLog
     from kdump.rescue.partition import PartitionSalvage, SalvageOptions
     from kdump.rescue.target import Staging, Target
+    from kdump.row import Row
     from kdump.storage.fsops import FileOps
-
-_ZEROS = frozenset(("L03", "L04"))
 
 
 class ChangedError(Exception):
@@ -76,7 +75,7 @@ class LineWriter:
         self._missing = self._what_is_missing()
         self._left_out: list[Told] = []
         self.left_out: list[LeftOutBatches] = []
-        self._extras: list[tuple[int, SalvageRow]] = []
+        self._extras: list[tuple[int, Row]] = []
         self._outs: list[Loss] = []
         self._kept: Kept | None = None
         self._refused: dict[int, str] = {}
@@ -138,7 +137,7 @@ class LineWriter:
             return
         after = max(facts.stretches[1::STRETCH], default=0)
         tail = [place for place in facts.places if place.position >= after and place.position not in told]
-        tail = [place for place in tail if not place.is_batch and not set(place.codes) <= _ZEROS]
+        tail = [place for place in tail if not place.is_batch and not place.is_zero]
         if tail:
             begin, end = tail[0].position, tail[-1].position + tail[-1].length
             codes = ", ".join(dict.fromkeys(code for place in tail for code in place.codes))
@@ -196,7 +195,7 @@ class LineWriter:
         spots = self._missing.spots(first, last)
         if not spots and not self._witnesses.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
-            if all(one.certainty is Certainty.ABSENT or one.because is Code.L17 for one in told):
+            if all(one.shows_no_loss for one in told):
                 return None
         codes = tuple(dict.fromkeys(code for spot in spots for code in spot.place.codes))
         return Hole(first, last, codes, may_end=not self._witnesses.has_no_marker(first, last, ends))
@@ -431,7 +430,7 @@ class LineWriter:
                 self.records_lost += loss.records
         self._row(loss.offset, loss)
 
-    def _row(self, offset: int, row: SalvageRow) -> None:
+    def _row(self, offset: int, row: Row) -> None:
         assert self._staging is not None
         while self._extras and self._extras[-1][0] <= offset:
             self._staging.row(row_json(self._extras.pop()[1]))
@@ -499,7 +498,8 @@ def _records_of(one: ReadLog, max_batch_bytes: int) -> int:
     """How many records the batches of a log have whose CRCs are right."""
     facts, total = one.facts, 0
     for at in range(0, len(facts.stretches), STRETCH):
-        for window in batches_of(one.source, *facts.stretches[at : at + 2], max_batch_bytes):
+        start, end = facts.stretches[at : at + 2]
+        for window in batches_of(one.source, start, end, max_batch_bytes):
             told = zip(window.column(layout.COUNT), window.column(layout.POSITION), strict=True)
             total += sum(facts.wrappers.count(count, position) for count, position in told)
     return total + sum(place.records or 0 for place in facts.places if place.is_vouched)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
 from kdump.broker.losses import last_offset
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
@@ -24,7 +24,7 @@ from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 
 _RENAMED = 2  # batches below the base offset of the name, or too far above it
 _ROUNDS = 8  # a field that is put right can show the next one
-_STICKS = frozenset((
-    Code.R01, Code.R02, Code.R03, Code.R04, Code.R06, Code.C01, Code.C02, Code.C04, Code.C05, Code.C07,
-    Code.B05, Code.B07, Code.B08, Code.B09, Code.B11, Code.P03,
-))  # fmt: skip
-"""A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
 _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
@@ -51,7 +46,7 @@ STRETCH = 4  # position, end (bytes), first and last offset
 _POSITION, _END, _FIRST, _LAST = range(STRETCH)
 
 
-class Place(NamedTuple):
+class Place(TupleValue):
     """Bytes of a log that stay out.
 
     Args:
@@ -87,7 +82,7 @@ class Place(NamedTuple):
     @property
     def is_unplaced(self) -> bool:
         """Whether it is a batch with a true CRC whose base offset is wrong, while nobody knows the right one."""
-        return self.is_whole and any(code.name in self.codes for code in MISPLACED)
+        return self.is_whole and Trait.MISPLACED.is_among(self.codes)
 
     @property
     def is_vouched(self) -> bool:
@@ -97,12 +92,17 @@ class Place(NamedTuple):
     @property
     def lacks_offsets(self) -> bool:
         """Whether it is a batch with a true CRC and no offsets that can be, or none that can be in its log."""
-        if any(code.name in self.codes for code in (Code.O01, Code.O02)):
+        if Trait.OUTSIDE_SEGMENT.is_among(self.codes):
             return True
-        return None in (self.offset, self.last_offset) and any(code.name in self.codes for code in MISPLACED)
+        return None in (self.offset, self.last_offset) and Trait.MISPLACED.is_among(self.codes)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether there are zero bytes, and nothing else."""
+        return all(Trait.ZEROS in Code[code].traits for code in self.codes)
 
 
-class EpochRun(NamedTuple):
+class EpochRun(TupleValue):
     """Batches of one leader epoch, one behind the other: the first offset, the last, and how many batches."""
 
     epoch: int
@@ -238,7 +238,7 @@ class LogFacts(Value):
         return Overlay(source, self.patches) if self.patches else source
 
 
-class ReadLog(NamedTuple):
+class ReadLog(TupleValue):
     """A log that was read: which, of which copy, through what, and what it has."""
 
     log: SourceLog
@@ -297,7 +297,7 @@ def _is_renamed(facts: LogFacts) -> bool:
 
     They are several, and most of the log, or they lie before all others and lead up to them offset by offset.
     """
-    wrong = [place for place in facts.places if not {"O01", "O02"}.isdisjoint(place.codes)]
+    wrong = [place for place in facts.places if Trait.OUTSIDE_SEGMENT.is_among(place.codes)]
     if len(wrong) < _RENAMED:
         return False
     rows = facts.stretches
@@ -410,9 +410,9 @@ class _Walk:
             self._gaps_between += 1
             if finding.offset is not None and finding.last_offset is not None:
                 self._holes.extend((finding.offset, finding.last_offset, finding.position or 0))
-        elif finding.code in NOT_ALL_READ:
+        elif Trait.NOT_ALL_READ in finding.code.traits:
             self._findings.append(finding)
-        elif finding.code not in (Code.B01,) and (finding.severity is Severity.ERROR or is_of_header(finding)):
+        elif finding.code is not Code.B01 and (finding.severity is Severity.ERROR or is_of_header(finding)):
             self.errors.append(finding)
             if finding.field in _FRAMES and finding.position is not None and is_of_header(finding):
                 self._hidden[finding.position] = finding.code.name
@@ -507,7 +507,7 @@ class _Walk:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
         out: dict[int, list[Finding]] = {}
         for one in self.errors:
-            if one.position is not None and (one.code in _STICKS or is_of_header(one)):
+            if one.position is not None and (Trait.UNREADABLE in one.code.traits or is_of_header(one)):
                 out.setdefault(one.position, []).append(one)
         stretches, places = self._stretches, self._wrong
         if not stretches.lacks_records:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.missing_offsets import HoleVerdict
-from kdump.item import Certainty, Loss
 from kdump.rescue.log_facts import STRETCH, Place
+from kdump.rows.verdict import Certainty, Loss
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.rescue.log_facts import LogFacts
 
 
-class Spot(NamedTuple):
+class Spot(TupleValue):
     """A place of a log with the offsets that it is taken for.
 
     Args:

@@ -12,7 +12,7 @@ once for all of them.
 from __future__ import annotations
 
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
@@ -20,6 +20,7 @@ from kdump.format.batch.header_fields import Overlay
 from kdump.format.batch.window import header_at
 from kdump.rescue.epochs import NEVER
 from kdump.rescue.log_facts import STRETCH, batches_of
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +34,7 @@ _FIELD = "baseOffset"
 _COLUMNS = (layout.POSITION, layout.SIZE, layout.BASE_OFFSET, layout.LAST_OFFSET, layout.CRC)
 
 
-class Row(NamedTuple):
+class SeenBatch(TupleValue):
     """A batch: bytes, offsets, and the CRC that it has."""
 
     position: int
@@ -58,15 +59,15 @@ class Row(NamedTuple):
         return self.first, self.size, self.crc
 
 
-class Lone(NamedTuple):
+class Lone(TupleValue):
     """A batch that adjoins no neighbour, by its header, with the batches before and behind it (None: none)."""
 
-    row: Row
-    before: Row | None
-    after: Row | None
+    row: SeenBatch
+    before: SeenBatch | None
+    after: SeenBatch | None
 
 
-class OwnLog(NamedTuple):
+class OwnLog(TupleValue):
     """The log whose batches are judged: as it is, what it has, its base offset and the next one (None: not known)."""
 
     raw: Source
@@ -75,7 +76,7 @@ class OwnLog(NamedTuple):
     next_base: int | None
 
 
-class OtherLog(NamedTuple):
+class OtherLog(TupleValue):
     """A log of another copy: as its stretches count on it, what it has, and its base offset (None: not known)."""
 
     log: Source
@@ -124,7 +125,7 @@ def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], ma
     return found
 
 
-def _rows(log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[Row]:
+def _rows(log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[SeenBatch]:
     """Yield the batches of a log in the order of their places, but for those of magic 0 and 1."""
     stretches = facts.stretches
     for at in range(0, len(stretches), STRETCH):
@@ -132,18 +133,18 @@ def _rows(log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[Row]:
             columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]
             for magic, *cells in zip(*columns, strict=True):
                 if magic >= layout.MAGIC_V2:
-                    yield Row(*cells)
+                    yield SeenBatch(*cells)
 
 
-def _unplaced(log: Source, positions: Iterable[int]) -> Iterator[Row]:
+def _unplaced(log: Source, positions: Iterable[int]) -> Iterator[SeenBatch]:
     """Yield the batches that stay out because nothing in their log tells where they belong."""
     for position in positions:
         header = header_at(log, position)
         if header is not None and header[layout.MAGIC] >= layout.MAGIC_V2:
-            yield Row(*(header[one] for one in _COLUMNS))
+            yield SeenBatch(*(header[one] for one in _COLUMNS))
 
 
-def _lone(rows: Iterable[Row], own: OwnLog, guessed: set[int]) -> Iterator[Lone]:
+def _lone(rows: Iterable[SeenBatch], own: OwnLog, guessed: set[int]) -> Iterator[Lone]:
     """Yield the batches that adjoin no neighbour, where order breaks, at torn bytes and at the end of the log.
 
     Compaction leaves other ones in plenty.
@@ -153,7 +154,7 @@ def _lone(rows: Iterable[Row], own: OwnLog, guessed: set[int]) -> Iterator[Lone]
         own: the log.
         guessed: positions of those whose base offset is wrong, or was taken for wrong.
     """
-    before: Row | None = None
+    before: SeenBatch | None = None
     for row, after in pairwise(chain(rows, (None,))):
         assert row is not None
         end, left = (0, own.base) if before is None else (before.end, before.last + 1)
@@ -186,8 +187,8 @@ def _look(
     for number, one in enumerate(lone):
         wanted.setdefault(one.row.content, []).append(number)
     anchors = {row.place for one in lone for row in (one.before, one.after) if row is not None}
-    seen: dict[tuple[int, int, int], Row] = {}
-    equal: dict[tuple[int, int, int], list[tuple[Row, bool]]] = {}
+    seen: dict[tuple[int, int, int], SeenBatch] = {}
+    equal: dict[tuple[int, int, int], list[tuple[SeenBatch, bool]]] = {}
     last = None if other.base is None else other.base - 1
     for row, after in pairwise(chain(_rows(other.log, other.facts, max_batch_bytes), (None,))):
         assert row is not None
@@ -213,7 +214,7 @@ def _look(
                     known[number].add(row.first)
 
 
-def _is_anchored(one: Lone, row: Row, seen: dict[tuple[int, int, int], Row], is_aligned: bool) -> bool:
+def _is_anchored(one: Lone, row: SeenBatch, seen: dict[tuple[int, int, int], SeenBatch], is_aligned: bool) -> bool:
     """Whether a batch of another copy stands between the same neighbours, as far as that copy has them.
 
     Where it has neither: at the same place of a segment that begins at the same offset.
@@ -229,7 +230,7 @@ def _is_anchored(one: Lone, row: Row, seen: dict[tuple[int, int, int], Row], is_
     return before is not None or after is not None or (is_aligned and row.position == one.row.position)
 
 
-def _has_same_bytes(log: Source, row: Row, other: Source, same: Row) -> bool:
+def _has_same_bytes(log: Source, row: SeenBatch, other: Source, same: SeenBatch) -> bool:
     """Whether two batches of one size are equal in all that their CRCs are of."""
     for at in range(layout.ATTRIBUTES_AT, row.size, _PIECE):
         size = min(_PIECE, row.size - at)

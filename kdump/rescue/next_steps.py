@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.rescue.raft_files import raft_files
-from kdump.salvaged import SalvageStep
+from kdump.rows.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
+from kdump.value import TupleValue
 from kdump.words.command import ShellCommand, command_line, named, renaming
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from kdump.rescue.partition import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
-    from kdump.salvaged import Salvaged
+    from kdump.rows.salvaged import Salvaged
 
 _TOLD = 4  # names in a sentence
 
 
-class Beside(NamedTuple):
+class Beside(TupleValue):
     """What is beside the segments of a result.
 
     Args:
@@ -90,7 +91,8 @@ def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
 def _once_more(work: PartitionSalvage, *others: str) -> ShellCommand:
     """The command that salvages a partition from all of its sources, and others, into another directory."""
     name = () if work.is_named else ("--name", work.name)
-    return command_line("salvage", *map(named, work.whole_sources), *others, "--to", "DIR", *name)
+    deleted = ("--deleted", "too") if work.reads_deleted else ()
+    return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, "--to", "DIR", *name)
 
 
 def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:
@@ -157,7 +159,9 @@ def notes_left(name: str, left: Sequence[Finding]) -> Iterator[str]:
         yield f"{name}: and {len(left) - _TOLD} more such files: kdump verify names them (F16)"
 
 
-def notes_if_sound(standing: Standing, name: str, log_start: int | None, *, is_lowered: bool) -> Iterator[str]:
+def notes_if_sound(
+    standing: Standing, name: str, log_start: int | None, *, is_lowered: bool, records_below: int = 0
+) -> Iterator[str]:
     """Yield what there is to know where nothing is to be put in place; nothing where something is.
 
     Whether a copy that ends early has lost its end nobody can tell.
@@ -167,13 +171,16 @@ def notes_if_sound(standing: Standing, name: str, log_start: int | None, *, is_l
         name: of the partition.
         log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
         is_lowered: it has a higher one in a source.
+        records_below: intact ones that stay out as they are below it.
     """
     if not standing.is_sound:
         return
     for path, end in standing.short:
         yield f"{path} ends at offset {end}, before another copy: it may follow that one, and must not lead before"
     if log_start is not None:
-        yield f"wherever you copy it to, see that {_checkpoint_of_start(name, log_start, is_lowered=is_lowered)}"
+        without = "" if not records_below else f", without the {records_below} below offset {log_start}"
+        entry = _checkpoint_of_start(name, log_start, is_lowered=is_lowered)
+        yield f"wherever you copy it to{without}, see that {entry}"
 
 
 def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:

@@ -7,9 +7,10 @@ the same batch as one that has parted, behind the place where that parted, is of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.rescue.epochs import NEVER
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     """The batches of one source, each behind the one before, which can be gone through more than once."""
 
 
-class BranchBatch(NamedTuple):
+class BranchBatch(TupleValue):
     """A batch of a branch.
 
     Args:
@@ -41,7 +42,7 @@ class BranchBatch(NamedTuple):
         return (self.offset, self.last_offset, self.identity) == (other.offset, other.last_offset, other.identity)
 
 
-class Parting(NamedTuple):
+class Parting(TupleValue):
     """How far a branch goes with the one that counts.
 
     Args:

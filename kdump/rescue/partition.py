@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kdump.broker.awaiting_deletion import awaiting_deletion
+from kdump.broker.awaiting_deletion import logs_awaiting_deletion
 from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import DEFAULT, infer_interval
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from kdump.rescue.log_facts import EpochRun
     from kdump.rescue.partings import Branch, BranchBatch, Parting
     from kdump.rescue.sources import Copy, SourceLog
-    from kdump.salvaged import Salvaged
+    from kdump.rows.salvaged import Salvaged
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
 
@@ -81,6 +81,7 @@ class SalvageOptions(Value):
         limits: for reading records.
         progress: somebody looks at the progress.
         doubtful: path of a new file for records that no CRC vouches for, None for none.
+        deleted: which logs that a broker is to remove are read: "too", "alone", or None for none.
         jobs: processes, one for a partition at a time; 0 for every core.
         policies: what is known of topics.
     """
@@ -92,6 +93,7 @@ class SalvageOptions(Value):
     limits: ReadLimits
     progress: bool
     doubtful: str | None = None
+    deleted: str | None = None
     jobs: int = 1
     policies: TopicPolicies = NO_POLICIES
 
@@ -114,6 +116,7 @@ class PartitionSalvage:
         notes: what there is to know, a sentence each.
         findings: about what was not all read.
         problems: what could not be read.
+        left_unread: logs that a broker removes and that could not be read, once it was asked for those.
     """
 
     def __init__(self, name: str, copies: Sequence[Copy], options: SalvageOptions) -> None:
@@ -123,6 +126,7 @@ class PartitionSalvage:
         self.notes: list[str] = []
         self.findings: list[Finding] = []
         self.problems: list[OpenFailure] = []
+        self.left_unread: list[OpenFailure] = []
         self._copies = copies
         self._options = options
         self._cache = OpenFileCache()
@@ -131,8 +135,10 @@ class PartitionSalvage:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The paths of the user, each once."""
-        return tuple(dict.fromkeys(log.source for copy in self._copies for log in copy.logs))
+        """The paths of the user, each once, and of the logs that are read because a broker is to remove them."""
+        named = [log.source for copy in self._copies for log in copy.logs]
+        aside = [log.path for copy in self._copies if copy.is_aside for log in copy.logs]
+        return tuple(dict.fromkeys((*named, *aside)))
 
     @property
     def misplaced(self) -> dict[str, list[Misplaced]]:
@@ -155,10 +161,10 @@ class PartitionSalvage:
     @cached_property
     def left_to_broker(self) -> list[Finding]:
         """Logs beside those of the copies that a broker removes, with records that no other file has (F16)."""
-        limit = self._options.limits.max_batch_bytes
+        limit, report = self._options.limits.max_batch_bytes, self.left_unread.append
         read = {real(log.path) for copy in self._copies for log in copy.logs}
-        read.update(real(one.path) for one in self.directories)
-        found = (one for directory in self.directories for one in awaiting_deletion(directory, limit))
+        directories = {real(copy.path): copy.today for copy in self._copies if not copy.is_run}
+        found = (one for directory in directories.values() for one in logs_awaiting_deletion(directory, limit, report))
         return [one for one in found if real(one.file) not in read]
 
     def is_run(self, copy: int) -> bool:
@@ -249,6 +255,15 @@ class PartitionSalvage:
         self._mend_in_holes()
         self._order_runs()
         self._note_epochs()
+        self._note_swapped()
+
+    def _note_swapped(self) -> None:
+        """Say which logs are read under the name that a start gives them."""
+        for path in (path for copy in self._copies for path in copy.swapped):
+            self.notes.append(
+                f"{path}: it counts as the log that it becomes: a broker puts it in place when it starts, and removes "
+                "what it replaces"
+            )
 
     def _note_epochs(self) -> None:
         """Say which newest epoch of a copy nothing bears out: the checkpoint of the result has it all the same."""
@@ -281,7 +296,7 @@ class PartitionSalvage:
         copy = self._copies[number]
         directory = copy.directory
         is_raft_log = directory.parsed is not None and directory.parsed.is_raft_log
-        if copy.unread or is_raft_log or directory.is_leftover or directory.log_dir.is_held:
+        if copy.unread or copy.is_aside or is_raft_log or directory.is_leftover or directory.log_dir.is_held:
             return
         segments = ForeignSegments(directory)
         read = {one.log.path: one for one in self.read if one.copy == number}
@@ -508,7 +523,7 @@ class PartitionSalvage:
             result: what it has come to.
         """
         logs: list[list[LogFacts]] = [[] for _ in self._copies]
-        suspects = [False] * len(self._copies)
+        suspects = [copy.is_to_be_replaced for copy in self._copies]
         for one in self.read:
             logs[one.copy].append(one.facts)
             suspects[one.copy] |= self.witnesses.cut_end(one) is not None or any(
@@ -533,6 +548,11 @@ class PartitionSalvage:
         """Whether the brokers of its copies run with KRaft; None where no log.dir tells."""
         told = {copy.directory.log_dir.runs_kraft for copy in self._copies if not copy.is_run}
         return next((one for one in (True, False) if one in told), None)
+
+    @property
+    def reads_deleted(self) -> bool:
+        """Whether logs that a broker is to remove are read."""
+        return self._options.deleted is not None
 
     @property
     def whole_sources(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Severity
 from kdump.format.batch import layout
@@ -12,6 +12,7 @@ from kdump.rescue.runs import SNAPSHOT_FOOTER, control_type
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 
-class RaftFiles(NamedTuple):
+class RaftFiles(TupleValue):
     """What is to be copied beside a salvaged metadata log.
 
     Args:

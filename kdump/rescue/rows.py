@@ -7,7 +7,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from kdump.item import Certainty, Loss
+from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

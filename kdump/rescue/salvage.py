@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Progress
+from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
 from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, notes_left, steps_after, steps_before
@@ -16,7 +16,8 @@ from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.standing import Standing, standing_by
 from kdump.rescue.target import Staging, Target
-from kdump.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
+from kdump.rows.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
+from kdump.rows.verdict import Certainty
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
@@ -69,7 +70,7 @@ def salvage(
     """
     ops = ops or FileOps()
     try:
-        found = find_copies(sources)
+        found = find_copies(sources, options.deleted, options.limits.max_batch_bytes)
     except RefusedError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
@@ -210,10 +211,13 @@ def _partition(
         if options.doubtful is not None:
             yield from doubtful_lines(work.read, options.limits)
         if not work.has_batches:
-            sources, is_empty = ", ".join(work.sources), work.is_empty
+            sources, left = ", ".join(work.sources), work.left_to_broker
+            is_empty = work.is_empty and not left and not work.left_unread
             what = f"empty in {sources}, and nothing there tells of a record: not written"
             sentence = f"{work.name}: {what if is_empty else f'no batch of it was found in {sources}'}"
             yield OpenFailure(work.name, "skipped" if is_empty else "missing", sentence)
+            yield from (OpenFailure(work.name, "skipped", one) for one in notes_left(work.name, left))
+            yield from work.left_unread
             return
         line = work.line()
         writer = LineWriter(work, line, target, options, ops)
@@ -254,6 +258,7 @@ def _written(
     standing = Standing() if before else writer.standing
     beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
     stay = (*note_below(work.name, writer.records_below, start), *notes_left(work.name, work.left_to_broker))
+    yield from work.left_unread
     after = steps_after(work, standing, writer.result, path, beside)
     yield SalvageDone(
         writer.result,
@@ -262,7 +267,11 @@ def _written(
         writer.records_lost,
         writer.ranges_unknown,
         writer.diverged,
-        (*work.notes, *stay, *notes_if_sound(standing, work.name, start, is_lowered=is_lowered)),
+        (
+            *work.notes,
+            *stay,
+            *notes_if_sound(standing, work.name, start, is_lowered=is_lowered, records_below=writer.records_below),
+        ),
         (*before, *after),
         is_new=True,
         without=without,
@@ -271,6 +280,7 @@ def _written(
         is_sound=standing.is_sound and not stay,
         is_of_runs=work.is_of_runs,
         among=tuple(f"{one.file}: {one.message}" for one in writer.among),
+        left=tuple(work.left_to_broker),
     )
 
 
@@ -329,7 +339,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
     stay = (*note_below(name, below, start), *notes_left(name, work.left_to_broker))
-    notes = (note, *stay, *notes_if_sound(standing, name, start, is_lowered=is_lowered))
+    notes = (note, *stay, *notes_if_sound(standing, name, start, is_lowered=is_lowered, records_below=below))
     unknown += len(among)
     done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
     return done.replace(
@@ -338,6 +348,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
         is_part=is_part,
         is_of_runs=work.is_of_runs,
         is_sound=standing.is_sound and not stay,
+        left=tuple(work.left_to_broker),
     )
 
 
@@ -386,4 +397,6 @@ def _parts_only(works: Iterable[PartitionSalvage]) -> Iterator[OpenFailure]:
     """Yield for each directory that not all segments of it are read, where its other segments were not named."""
     for copy in (copy for work in works for copy in work.parts):
         what = f"only {len(copy.bases) - copy.unread} of {len(copy.bases)} segments read: name the directory for all"
+        if copy.is_aside:
+            what = f"logs that a broker is to remove are read alone, and none of the {len(copy.bases)} that it serves"
         yield OpenFailure(copy.path, "skipped", f"{copy.path}: {what}")

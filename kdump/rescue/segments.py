@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
@@ -19,6 +19,7 @@ from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ _PIECE = 1024 * 1024
 _SNAPSHOTS = 2  # a broker keeps those of the last two segments, and the one at the end
 
 
-class Settings(NamedTuple):
+class Settings(TupleValue):
     """How segments are written.
 
     Args:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from bisect import bisect_right
 from collections import Counter
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.broker.awaiting_deletion import awaiting_deletion
+from kdump.broker.awaiting_deletion import awaiting_deletion, has_logs, logs_awaiting_deletion
+from kdump.broker.load.swapped_dir import once_swapped
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
-from kdump.format.read_limits import ReadLimits
+from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir, introduce
@@ -29,10 +29,12 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name, is_dir, is_remote, parent, real
 from kdump.storage.refusal import RefusedError
 from kdump.storage.segment import Segment, UnreadableError
+from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
+    from kdump.broker.load.swapped_dir import SwappedDir
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.storage.misplaced import Misplaced
 
@@ -41,7 +43,7 @@ _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
 _CONTENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _CHUNK = 1024 * 1024
 _LONGEST_NAME = 255  # bytes of a name of a directory
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC = pattern(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def is_partition_name(name: str) -> bool:
@@ -71,7 +73,7 @@ def partition_name(directory: str) -> str | None:
     return bare if is_partition_name(bare) else None
 
 
-class SourceLog(NamedTuple):
+class SourceLog(TupleValue):
     """A log of a copy.
 
     Args:
@@ -98,16 +100,32 @@ class Copy:
         logs: in the order of their names.
         name: of the partition, None where none is told.
         is_run: the logs are runs of carve: nothing that lies beside them is theirs.
+        is_aside: the logs have names that no broker serves (`.deleted`): what the log was once.
+        swapped: what the directory is once its swaps are finished, where there are some.
 
     Attributes:
-        directory, logs, name, is_run: the same.
+        directory, logs, name, is_run, is_aside: the same.
         path: of the directory.
+        swapped: paths of the `.swap` logs that are read as the logs that they become.
+        today: its directory as it lies, without what a start makes of it.
+        is_to_be_replaced: it is what a directory is today, and a start replaces logs of it.
     """
 
     def __init__(
-        self, directory: PartitionDir, logs: Sequence[SourceLog], name: str | None, *, is_run: bool = False
+        self,
+        directory: PartitionDir,
+        logs: Sequence[SourceLog],
+        name: str | None,
+        *,
+        is_run: bool = False,
+        is_aside: bool = False,
+        swapped: SwappedDir | None = None,
     ) -> None:
         self.path = directory.path
+        self.swapped = () if swapped is None or directory is not swapped.directory else swapped.put
+        self.is_aside = is_aside
+        self.today = directory if swapped is None else swapped.today
+        self.is_to_be_replaced = swapped is not None and directory is not swapped.directory
         self.directory = directory
         self.logs = list(logs)
         self.name = name
@@ -190,7 +208,8 @@ class Copy:
     def unread(self) -> int:
         """The number of segments in its directory that the user did not name where others were named, as files."""
         names = {os.path.basename(log.path) for log in self.logs}
-        return sum(f"{base:020}.log" not in names for base in self.bases)
+        paths = (self.directory.path_of(base, FileKind.LOG) for base in self.bases)
+        return sum(os.path.basename(path) not in names for path in paths)
 
     @property
     def is_whole(self) -> bool:
@@ -243,18 +262,24 @@ class Copy:
         return max(known)
 
 
-class Found(NamedTuple):
+class Found(TupleValue):
     """What the sources come to: copies, and what cannot be read or is passed over."""
 
     copies: list[Copy]
     problems: list[OpenFailure]
 
 
-def find_copies(sources: Iterable[str]) -> Found:
+TOO, ALONE = "too", "alone"
+"""Which logs that a broker is to remove are read: beside those that it serves, or only these."""
+
+
+def find_copies(sources: Iterable[str], deleted: str | None = None, limit: int = MAX_BATCH_BYTES) -> Found:
     """Return the copies of partitions that the sources have.
 
     Args:
         sources: partition directories, logs, directories of runs, or log directories, as the user wrote them.
+        deleted: TOO or ALONE; None where they are not read.
+        limit: a batch over this is not held in memory.
 
     Raises:
         RefusedError: the list beside runs may be that of somebody else.
@@ -263,6 +288,8 @@ def find_copies(sources: Iterable[str]) -> Found:
     problems: list[OpenFailure] = []
     log_dirs: dict[str, LogDir] = {}
     aside: list[Copy] = []
+    bare: list[PartitionDir] = []
+    copies_of = partial(_of_partition, deleted=deleted, limit=limit)
     seen: set[str] = set()
     for source in sources:
         if real(source) in seen:
@@ -275,20 +302,25 @@ def find_copies(sources: Iterable[str]) -> Found:
         listing = DirectoryListing(source)
         if listing.failure is not None:
             problems.append(listing.failure)
-        elif listing.regular_bases or _runs_of(listing):
+        elif _runs_of(listing) or has_logs(listing):
             problems += _missed(listing, is_partition=True)
-            copies.extend(_of_directory(source, source, listing, log_dirs))
+            directory = PartitionDir(source, _log_dir(source, log_dirs), listing)
+            found = [*copies_of(directory, source), *_of_runs(directory, source)]
+            copies += found
+            bare += [] if found else [directory]
         else:
-            copies.extend(_of_log_dir(source, listing, log_dirs, problems, aside))
+            copies.extend(_of_log_dir(source, listing, log_dirs, problems, aside, bare, copies_of))
     copies.extend(_alone(aside, {copy.name for copy in copies}, problems))
     introduce(log_dirs.values())
+    for directory in bare if deleted is None else ():
+        problems += _left(directory, limit)
     return Found(copies, problems)
 
 
 def _join(copies: list[Copy], copy: Copy) -> None:
     """Logs that the user named one by one are of one copy where they lie in one directory."""
     for other in copies:
-        if (real(other.path), other.name, other.is_run) == (real(copy.path), copy.name, copy.is_run):
+        if (real(other.path), *_kind(other)) == (real(copy.path), *_kind(copy)):
             logs = sorted([*other.logs, *copy.logs], key=lambda log: (-1 if log.base is None else log.base, log.path))
             afters = [log.base for log in logs[1:]] + [None]
             other.logs = [
@@ -297,6 +329,10 @@ def _join(copies: list[Copy], copy: Copy) -> None:
             ]
             return
     copies.append(copy)
+
+
+def _kind(copy: Copy) -> tuple[str | None, bool, bool]:
+    return copy.name, copy.is_run, copy.is_aside
 
 
 def _log_dir(path: str, known: dict[str, LogDir]) -> LogDir:
@@ -319,8 +355,8 @@ def _logs_of(directory: PartitionDir, source: str) -> list[SourceLog]:
     logs = sorted((moved[name].base if name in moved else name, name) for name in listing.regular_bases)
     afters = [base for base, _ in logs[1:]]
     return [
-        SourceLog(listing.join(f"{name:020}.log"), base, after, source, moved.get(name))
-        for (base, name), after in zip(logs, [*afters, None], strict=False)
+        SourceLog(directory.path_of(name, FileKind.LOG), base, after, source, moved.get(name))
+        for (base, name), after in zip(logs, [*afters, None], strict=False)  # without a log there is none after it
     ]
 
 
@@ -328,11 +364,34 @@ def _runs_of(listing: DirectoryListing) -> list[str]:
     return sorted(name for name in listing.names if run_base(name) is not None and listing.is_regular(name))
 
 
-def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict[str, LogDir]) -> Iterator[Copy]:
-    directory = PartitionDir(path, _log_dir(path, known), listing)
-    logs, runs = _logs_of(directory, source), _runs_of(listing)
-    if logs:
-        yield Copy(directory, logs, partition_name(path))
+def _of_partition(today: PartitionDir, source: str, *, deleted: str | None, limit: int) -> Iterator[Copy]:
+    """The logs of a directory as one copy, with those that wait to be put in place (`.swap`) in their places.
+
+    Where one of these is damaged, what it is to replace is one more copy: it may have what is lost in the other. Those
+    that a broker is to remove are what the log was once, as another copy is.
+    """
+    swapped, name = once_swapped(today), partition_name(today.path)
+    is_damaged = bool(swapped.replaced) and bool(swapped.damaged())
+    for directory in () if deleted == ALONE else (swapped.directory, today)[: 1 + is_damaged]:
+        logs = _logs_of(directory, source)
+        if logs:
+            yield Copy(directory, logs, name, swapped=swapped)
+    if deleted is not None:
+        found = [one for one in logs_awaiting_deletion(today, limit) if one.file not in swapped.replaced]
+        bases = [parse_name(base_name(one.file)).base_offset for one in found]
+        ends = [one.last_offset or 0 for one in found]
+        afters = [
+            after if base is not None and after is not None and base < after > end else None
+            for base, after, end in zip(bases, [*bases[1:], None], ends, strict=False)
+        ]
+        logs = [SourceLog(one.file, base, after, source) for one, base, after in zip(found, bases, afters, strict=True)]
+        if logs:
+            yield Copy(today, logs, name, is_aside=True)
+
+
+def _of_runs(directory: PartitionDir, source: str) -> Iterator[Copy]:
+    listing = directory.listing
+    runs = _runs_of(listing)
     by_name: dict[str | None, list[SourceLog]] = {}
     told = _told(listing, runs[0]) if runs else {}
     for run in runs:
@@ -390,6 +449,8 @@ def _of_log_dir(
     known: dict[str, LogDir],
     problems: list[OpenFailure],
     aside: list[Copy],
+    bare: list[PartitionDir],
+    copies_of: Callable[[PartitionDir, str], Iterator[Copy]],
 ) -> Iterator[Copy]:
     log_dir = known.setdefault(real(source), LogDir(source))
     partitions = listing.partitions()
@@ -411,22 +472,24 @@ def _of_log_dir(
         problems += _missed(inner, is_partition=True)
         name = base_name(path)
         directory = PartitionDir(path, log_dir, inner)
-        logs = _logs_of(directory, source)
-        if not is_partition_name(name):
-            if logs:
-                aside.append(Copy(directory, logs, partition_name(path)))
-        elif logs:
-            yield Copy(directory, logs, name)
-        elif lost_of(directory).logs:
+        copies = list(copies_of(directory, source))
+        if copies and is_partition_name(name):
+            yield from copies
+        elif copies:
+            aside += copies
+        elif is_partition_name(name) and lost_of(directory).logs:
             problems.append(no_logs(directory, "missing"))
         else:
-            problems += [OpenFailure(path, "skipped", f"{path}: {sentence}") for sentence in _left(directory)]
+            bare.append(directory)
 
 
-def _left(directory: PartitionDir) -> Iterator[str]:
+def _left(directory: PartitionDir, limit: int) -> Iterator[OpenFailure]:
     """Say what a partition without logs has that a broker removes."""
-    for one in islice(awaiting_deletion(directory, ReadLimits().max_batch_bytes), 1):
-        yield f"no log of it is here; {base_name(one.file)} has {one.message}: {one.remedy}"
+    unread: list[OpenFailure] = []
+    for one in islice(awaiting_deletion(directory, limit, unread.append), 1):
+        sentence = f"no log of it is here; {base_name(one.file)} has {one.message}: {one.remedy}"
+        yield OpenFailure(directory.path, "skipped", f"{directory.path}: {sentence}")
+    yield from unread
 
 
 def _missed(listing: DirectoryListing, *, is_partition: bool) -> list[OpenFailure]:
@@ -443,13 +506,17 @@ def _alone(aside: Sequence[Copy], names: Container[str | None], problems: list[O
         names: of partitions that have other copies.
         problems: gets what is said of those that stay out.
     """
-    counts = Counter(copy.name for copy in aside)
+    counts = Counter(name for _, name in {(copy.path, copy.name) for copy in aside})
+    told: set[str] = set()
     for copy in aside:
         found = parse_partition(base_name(copy.path))
         is_wanted = found is not None and found.state in _WITHOUT_OTHER
         if is_wanted and copy.name is not None and counts[copy.name] == 1 and copy.name not in names:
             yield copy
             continue
+        if copy.path in told:
+            continue
+        told.add(copy.path)
         how = "name it alone" if copy.name is not None else "name it alone, with --name"
         problems.append(OpenFailure(copy.path, "skipped", f"{copy.path}: {_why_out(base_name(copy.path))}: {how}"))
 
@@ -481,4 +548,5 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
     is_run = run_base(name) is not None
     base = parsed.base_offset if parsed.kind is FileKind.LOG else None
     partition = _told(directory.listing, name).get(name, (None, ""))[0] if is_run else partition_name(folder or ".")
-    yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_run=is_run)
+    is_aside = parsed.is_exact and bool(parsed.suffixes)
+    yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_run=is_run, is_aside=is_aside)

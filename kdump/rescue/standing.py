@@ -12,7 +12,7 @@ from kdump.format.kinds import FileKind
 from kdump.rescue.holes import has_trace
 from kdump.rescue.line import AT, END, EXTENT
 from kdump.rescue.log_facts import STRETCH
-from kdump.salvaged import SalvagedCopy
+from kdump.rows.salvaged import SalvagedCopy
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.rescue.line import Line
     from kdump.rescue.log_facts import LogFacts
     from kdump.rescue.sources import Copy
-    from kdump.salvaged import Salvaged
+    from kdump.rows.salvaged import Salvaged
 
 _WHOLE, _DAMAGED, _SHORT = "whole", "damaged", "short"
 _CHECKPOINTS = (FileKind.LOG_START, FileKind.RECOVERY_POINT, FileKind.REPLICATION)
@@ -57,7 +57,7 @@ def standing_by(copies: Iterable[SalvagedCopy]) -> Standing:
     """Return how copies stand by the rows of a former run."""
     rows = list(copies)
     whole, damaged = (tuple(one.path for one in rows if one.state == state) for state in (_WHOLE, _DAMAGED))
-    return Standing(whole, damaged, tuple((one.path, one.end or 0) for one in rows if one.state == _SHORT))
+    return Standing(whole, damaged, tuple((one.path, one.log_end_offset or 0) for one in rows if one.state == _SHORT))
 
 
 def standing_of(
@@ -86,7 +86,7 @@ def standing_of(
             whole.append(copy.path)
         elif _end(copy, facts) < result.log_end_offset:
             short.append((copy.path, _end(copy, facts)))
-    return Standing(tuple(whole), tuple(damaged), tuple(short))
+    return Standing(tuple(whole), tuple(dict.fromkeys(damaged)), tuple(short))
 
 
 def _end(copy: Copy, logs: Sequence[LogFacts]) -> int:

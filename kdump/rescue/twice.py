@@ -14,11 +14,12 @@ from array import array
 from heapq import merge
 from itertools import chain, groupby, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.rescue.log_facts import STRETCH, batches_of
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +35,7 @@ _MOST = 10_000  # batches that are looked at
 _Cells = tuple[int, int, int, int, int, int, int]  # the columns, and the number of the log
 
 
-class CopyLog(NamedTuple):
+class CopyLog(TupleValue):
     """A log of a copy.
 
     Args:
@@ -52,7 +53,7 @@ class CopyLog(NamedTuple):
     end: int | None
 
 
-class Stand(NamedTuple):
+class Stand(TupleValue):
     """A batch where a copy has it.
 
     Args:

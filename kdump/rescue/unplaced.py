@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code
+from kdump.finding import Trait
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32, crc32c
 from kdump.rescue.line import EXTENT, FIRST, LAST, Divergent
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kdump.rescue.line import Line
     from kdump.rescue.log_facts import Place, ReadLog
     from kdump.rescue.losses import Missing
-
-_NOT_INTACT = frozenset((Code.B01.name, Code.B02.name))
 
 
 def unplaced(
@@ -71,7 +69,7 @@ def unplaced(
 
 
 def _may_be_intact(place: Place, max_batch_bytes: int) -> bool:
-    return place.is_whole and place.length <= max_batch_bytes and _NOT_INTACT.isdisjoint(place.codes)
+    return place.is_whole and place.length <= max_batch_bytes and not Trait.BAD_CRC.is_among(place.codes)
 
 
 def _header(source: Source, place: Place) -> tuple[int, int] | None:

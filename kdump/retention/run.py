@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner import LastRecord
-    from kdump.broker.config import CleanupPolicy, Config, TopicConfig
+    from kdump.broker.cleanup_policy import CleanupPolicy
+    from kdump.broker.config import Config, TopicConfig
     from kdump.broker.retention_results import RetentionItem
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile

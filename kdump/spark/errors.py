@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
-_NO_PYTHON = re.compile(r"Error from python worker:\s*\n(?:.*\n)*?\s*(\S.*)\nPYTHONPATH was:")
-_JAVA = re.compile(r"^: (\S.*)", re.MULTILINE)
+from kdump.value import pattern
+
+_TRACEBACK = pattern(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
+_NO_PYTHON = pattern(r"Error from python worker:\s*\n(?:.*\n)*?\s*(\S.*)\nPYTHONPATH was:")
+_JAVA = pattern(r"^: (\S.*)", re.MULTILINE)
 
 
 class SparkMissingError(Exception):
@@ -31,8 +33,8 @@ def reason_of(text: str) -> str:
     Returns:
         The line; the first of the text where there is none of these, which may be empty.
     """
-    for pattern in (_TRACEBACK, _NO_PYTHON, _JAVA):
-        found = pattern.findall(text)
+    for reason in (_TRACEBACK, _NO_PYTHON, _JAVA):
+        found = reason.findall(text)
         if found:
             return str(found[-1]).strip()
     return text.strip().partition("\n")[0]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 
 from kdump.spark.errors import SparkMissingError
-from kdump.value import Value
+from kdump.value import Value, pattern
 from kdump.words.install import to_install
 
 _LEAST = 17
 _UNSAFE = ((25, 0, 0), (25, 0, 2))  # JDK-8377811: G1 may move pinned memory, and zstd data is damaged
-_VERSION = re.compile(r'version "([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?')
+_VERSION = pattern(r'version "([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?')
 
 
 class Java(Value):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kdump.spark.errors import SparkMissingError
 from kdump.spark.java import find_java
+from kdump.value import pattern
 from kdump.words.install import to_install
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
+_LOCAL = pattern(r"local(?:\[([0-9]+|\*)\])?")
 _TRIES = 4  # of a task, as on a cluster; Spark's local mode has but one
 _SETTINGS = {
     "spark.ui.enabled": "false",

@@ -36,10 +36,10 @@ from kdump.checks.directories import DirectoryCheck, not_together
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
 from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
-from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, Kind, columns_of
+from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, CellType, columns_of
 from kdump.export.verdicts import (
     StateRows,
-    finding_row,
+    placed,
     segment_rows,
     unread_of,
     unread_segment_row,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
     from kdump.export.origin import Root
     from kdump.export.split import Split
-    from kdump.export.tables import Column
+    from kdump.export.tables import TableField
     from kdump.item import Item
     from kdump.spark.state import StateUnit
     from kdump.storage.sighting import Unseen
@@ -75,15 +75,15 @@ if TYPE_CHECKING:
 _MB = 1024 * 1024
 _ROWS = 4096  # of findings and segments in one record batch
 _UNITS = {"": 1, "k": 1024, "m": _MB, "g": 1024 * _MB}
-_TYPES: dict[Kind, DataType] = {
-    Kind.LONG: LongType(),
-    Kind.INT: IntegerType(),
-    Kind.BOOL: BooleanType(),
-    Kind.TEXT: StringType(),
-    Kind.BYTES: BinaryType(),
-    Kind.JSON: StringType(),
-    Kind.TEXTS: ArrayType(StringType()),
-    Kind.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+_TYPES: dict[CellType, DataType] = {
+    CellType.LONG: LongType(),
+    CellType.INT: IntegerType(),
+    CellType.BOOL: BooleanType(),
+    CellType.TEXT: StringType(),
+    CellType.BYTES: BinaryType(),
+    CellType.JSON: StringType(),
+    CellType.TEXTS: ArrayType(StringType()),
+    CellType.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 _OPTIONS = (
     "path", "paths", "table", "columns", "decoder", "splitSize", "minPartitions", "topics", "partitions", "fromOffset",
@@ -103,7 +103,7 @@ class OptionError(ValueError):
     """An option of the data source cannot be used; the message is one line for the user."""
 
 
-def spark_schema(columns: Sequence[Column]) -> StructType:
+def spark_schema(columns: Sequence[TableField]) -> StructType:
     """Return the schema of some columns."""
     return StructType([StructField(column.name, _TYPES[column.kind]) for column in columns])
 
@@ -499,7 +499,7 @@ class _WholeReader(_Reader):
                 yield from (unread_segment_row(each.failure.path, origins) for each in unseen if seen.logs)
             elif self._options.table == "findings":
                 gone = (Finding(Code.V02, each.failure.path) for each in unseen if each.is_gone)
-                yield from (finding_row(finding, origins) for finding in gone)
+                yield from (placed(finding, origins.of(finding.file).columns()) for finding in gone)
             if not is_missed and not (seen.is_alone and unseen):
                 yield from self._made(self._items(judge, unit))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.rows.coordinators import Horizon, OpenRow
 from kdump.state.copies import Copies
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.transactions import TransactionOptions, transactions
-from kdump.state_rows import Horizon, OpenRow
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.value import Value

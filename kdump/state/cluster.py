@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.java_values import ABOVE_ALL
 from kdump.item import Progress
+from kdump.rows.coordinators import ChangeRow, ClusterRow, Remark
 from kdump.state.cluster_check import check
 from kdump.state.copies import Copies, told_once
 from kdump.state.metadata_image import TOPIC_CONFIG, Secret, SetBy, same
 from kdump.state.metadata_log import MetadataLog, Until
 from kdump.state.partition_log import up_to
-from kdump.state_rows import ChangeRow, ClusterRow, Remark
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_TOPIC
 from kdump.value import Value
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
+    from kdump.rows.coordinators import CopyChosen, Horizon
     from kdump.state.metadata_image import MetadataImage
     from kdump.state.metadata_log import Begun
     from kdump.state.partition_log import Cut, Steps
-    from kdump.state_rows import CopyChosen, Horizon
     from kdump.storage.partition_dir import PartitionDir
 
     ClusterItem = (
@@ -190,8 +191,7 @@ def _changes(
     for identity in old.keys() | new.keys():
         if topics is None or identity in topics:
             rows.extend(_differences(identity, old, new, {} if is_backwards else gone, log.log.name))
-    last = 1 << 63
-    rows.sort(key=lambda one: (last if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0]))
+    rows.sort(key=lambda one: (ABOVE_ALL if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0]))
     return begun, [row for _, row in rows]
 
 

@@ -9,16 +9,17 @@ Source: LogManager.isStrayReplica, DirectoryId, BrokerLifecycleManager.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
+from kdump.rows.coordinators import Remark
 from kdump.state.metadata_image import LOST, MIGRATING, UNASSIGNED
-from kdump.state_rows import Remark
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import is_dir, parent
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ _NOWHERE = (MIGRATING, UNASSIGNED, LOST)
 _HERE = ("", "future")  # states of directories by their names
 
 
-class _Given(NamedTuple):
+class _Given(TupleValue):
     """A log directory that is to be checked."""
 
     path: str

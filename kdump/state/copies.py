@@ -12,7 +12,7 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_UNCOMPRESSED_BYTES, ReadLimits
-from kdump.state_rows import CopyChosen
+from kdump.rows.coordinators import CopyChosen
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import lost_of

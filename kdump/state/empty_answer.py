@@ -6,14 +6,22 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import UNREADABLE
-from kdump.finding import Code, Finding
+from kdump.finding import Finding, Trait
 from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.render.terminal.numbers import counted
 from kdump.render.times import iso
-from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.rows.coordinators import (
+    ChangeRow,
+    ClusterRow,
+    CommitRow,
+    CopyChosen,
+    GroupRow,
+    Horizon,
+    OpenRow,
+    TransactionRow,
+)
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
 from kdump.words.command import ShellCommand, command_line, operand
@@ -21,7 +29,6 @@ from kdump.words.command import ShellCommand, command_line, operand
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-_NOT_FOLDED = (Code.B01, Code.B02, *UNREADABLE)  # a batch whose header alone is wrong is read all the same
 ROWS = (ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow)
 
 
@@ -107,7 +114,7 @@ class EmptyAnswer:
                 self._read[parsed.partition] = item
         self._has_logs |= isinstance(item, PartitionChecked)
         self._chosen |= isinstance(item, CopyChosen)
-        self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
+        self._not_read.see(item, is_lost=isinstance(item, Finding) and _is_not_folded(item))
 
     @property
     def is_empty(self) -> bool:
@@ -236,3 +243,8 @@ class EmptyAnswer:
         if at is not None and since is not None and at < since:
             return f"was read; compaction may have erased it, answers are exact from {iso(since)} on"
         return "is damaged: not all that was there could be read"
+
+
+def _is_not_folded(finding: Finding) -> bool:
+    """Whether a batch was passed over; one whose header alone is wrong is read all the same."""
+    return Trait.BAD_CRC in finding.code.traits or Trait.UNREADABLE in finding.code.traits

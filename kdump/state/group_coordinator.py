@@ -10,12 +10,13 @@ Source: GroupCoordinatorShard.replay, OffsetMetadataManager.replay, GroupMetadat
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.rows.coordinators import CommitRow, GroupRow
 from kdump.state import _fold
 from kdump.state.messages import Message, Unreadable, fields_of, kind_of, pack, read_key, read_value
-from kdump.state_rows import CommitRow, GroupRow
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ _CURRENT = {group_type: name for name, group_type, part in _RECORDS.values() if 
 _STABLE_MEMBER = {_CONSUMER: 0, _STREAMS: 1}
 
 
-class CommitPlace(NamedTuple):
+class CommitPlace(TupleValue):
     """A record: the log, position and size of its batch, its offset and its timestamp (ms)."""
 
     path: str
@@ -68,7 +69,7 @@ class CommitPlace(NamedTuple):
     timestamp: int
 
 
-class _Pending(NamedTuple):
+class _Pending(TupleValue):
     """A commit in a transaction that is not ended: offset and timestamp of the record, and its value."""
 
     offset: int

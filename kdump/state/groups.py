@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.finding import Finding, Severity
+from kdump.format.java_values import ABOVE_ALL
 from kdump.item import Progress
+from kdump.rows.coordinators import ChangeRow, CommitRow, GroupRow
 from kdump.state.copies import Copies, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
 from kdump.state.partition_log import START, Cut, PartitionLog, result_of, up_to
 from kdump.state.share_coordinator import ShareCoordinator
-from kdump.state_rows import ChangeRow, CommitRow, GroupRow
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import OFFSETS_TOPIC, SHARE_TOPIC
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
-    from kdump.state_rows import CopyChosen, Horizon
+    from kdump.rows.coordinators import CopyChosen, Horizon
     from kdump.storage.partition_dir import PartitionDir
 
     GroupItem = (
@@ -331,9 +332,8 @@ class _Run:
                 what = "commit" if identity[0] == "pending" else identity[0]
                 row = ChangeRow(what, " ".join(identity[1:]), partition, field, was, now, timestamp, offset, why)
                 rows.append((number, row))
-        unknown = 1 << 63
         rows.sort(
-            key=lambda one: (unknown if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])
+            key=lambda one: (ABOVE_ALL if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])
         )
         for _, row in rows:
             yield row

@@ -10,13 +10,14 @@ PartitionRegistration.merge, MetadataImage.write (what a snapshot holds).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.format.batch import layout
+from kdump.rows.coordinators import DEFAULT, config_type, entity_name, mechanism_name
 from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import TooLarge, fields_of, known
-from kdump.state_rows import DEFAULT, config_type, entity_name, mechanism_name
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -119,7 +120,7 @@ class Secret:
         return self._hash
 
 
-class SetBy(NamedTuple):
+class SetBy(TupleValue):
     """The record that made something so: timestamp (ms) and offset; None of what a snapshot had already."""
 
     timestamp: int | None

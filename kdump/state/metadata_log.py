@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
+from kdump.rows.coordinators import Horizon
 from kdump.state.doubt import Doubt
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_log import START, Cut, PartitionLog, SnapshotLog
-from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_TOPIC
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Report = Callable[[Finding | OpenFailure], None]
 
 
-class KraftSnapshot(NamedTuple):
+class KraftSnapshot(TupleValue):
     """A snapshot: end offset (exclusive), epoch and path."""
 
     end: int
@@ -34,7 +35,7 @@ class KraftSnapshot(NamedTuple):
     path: str
 
 
-class Until(NamedTuple):
+class Until(TupleValue):
     """What of the log counts.
 
     Args:
@@ -46,7 +47,7 @@ class Until(NamedTuple):
     offset: int | None = None
 
 
-class Begun(NamedTuple):
+class Begun(TupleValue):
     """A fold: the state, the place in the log that it has come to, the offset that it began at, and with what."""
 
     image: MetadataImage

@@ -12,10 +12,10 @@ from bisect import bisect_right
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.broker.missing_walk import lost_holes
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
@@ -25,11 +25,12 @@ from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
 from kdump.render.terminal.numbers import counted, span
+from kdump.rows.coordinators import Horizon
 from kdump.state import _fold
-from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import lost_of
 from kdump.storage.segment import Segment, UnreadableError
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -66,7 +67,7 @@ def up_to(size: int, path: str, items: Iterable[_T]) -> Iterator[_T | Progress]:
     yield Progress(size, 0, path)
 
 
-class Cut(NamedTuple):
+class Cut(TupleValue):
     """Up to where a log counts.
 
     Args:
@@ -86,7 +87,7 @@ _MOST_RANGES = 4  # that a sentence names
 START = Cut(0, 0, -1)
 
 
-class _Damage(NamedTuple):
+class _Damage(TupleValue):
     """Where records are lost: number of the segment and position; since when, ms, as far as anyone can know."""
 
     segment: int
@@ -415,7 +416,7 @@ class PartitionLog:
         place = finding.code, finding.file, finding.position
         if finding.severity is not Severity.NOTE and place not in self._told:
             self._told.add(place)
-            if finding.is_not_read or finding.code in (Code.B01, Code.B02):
+            if finding.is_not_read or Trait.BAD_CRC in finding.code.traits:
                 self._unread.append((finding.file, finding.position or 0, finding.code))
             self._report(finding)
 

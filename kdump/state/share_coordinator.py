@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.rows.coordinators import CommitRow
 from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import Unreadable, fields_of, kind_of, read_key, read_value
-from kdump.state_rows import CommitRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.rows.coordinators import TransactionRow
 from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import Unreadable, fields_of, kind_of, known, pack, read_key, read_value
-from kdump.state_rows import TransactionRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding
 from kdump.item import Progress
 from kdump.render.times import iso
+from kdump.rows.coordinators import OpenRow, TransactionRow
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
 from kdump.state.partition_log import START, PartitionLog, up_to
 from kdump.state.transaction_coordinator import TransactionCoordinator
-from kdump.state_rows import OpenRow, TransactionRow
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
+    from kdump.rows.coordinators import CopyChosen, Horizon
     from kdump.state.open_transactions import OpenTransaction
-    from kdump.state_rows import CopyChosen, Horizon
     from kdump.storage.partition_dir import PartitionDir
 
     TransactionItem = (

@@ -10,15 +10,15 @@ import os
 from bisect import bisect_right
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
 from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real, why_not
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from kdump.storage.object_store import RemoteEntry
 
@@ -55,7 +55,7 @@ class Skipped(Value):
         return f"{self.path}: {self.reason}" if self.is_out_of_reach else f"{self.path}: not read: {self.reason}"
 
 
-class FoundFile(NamedTuple):
+class FoundFile(TupleValue):
     """A regular file: its path, and what its name tells."""
 
     path: str
@@ -123,6 +123,11 @@ class DirectoryListing:
     def names(self) -> Iterable[str]:
         """The names of all entries, of whatever kind, in no order."""
         return self._entries.keys()
+
+    @cached_property
+    def has_temporaries(self) -> bool:
+        """Whether files lie here that a broker was to remove, or to put in place."""
+        return any(name.endswith((".deleted", ".cleaned", ".swap")) for name in self._entries)
 
     def has(self, name: str) -> bool:
         """Tell whether an entry has this name, of whatever kind."""
@@ -258,6 +263,30 @@ class DirectoryListing:
         return [self.join(name) for _, _, name in keys]
 
 
+class RenamedListing(DirectoryListing):
+    """A listing as it will be once some files have other names: paths are those of today.
+
+    Args:
+        listing: of today.
+        names: the names that some files will have, and those that they have today.
+        gone: names of files that will not be there.
+    """
+
+    def __init__(self, listing: DirectoryListing, names: Mapping[str, str], gone: Container[str]) -> None:
+        self.path = listing.path
+        self.error = listing.error
+        self._parsed = {}
+        self._today = dict(names)
+        entries = listing._entries
+        moved = {*names, *names.values()}
+        stay = {name: entry for name, entry in entries.items() if name not in moved and name not in gone}
+        self._entries = stay | {name: entries[today] for name, today in names.items()}
+
+    def join(self, name: str) -> str:
+        """Return the path of an entry, as it is today."""
+        return super().join(self._today.get(name, name))
+
+
 def cannot_list(path: str, error: OSError) -> OpenFailure:
     """Return why nobody knows what lies in a directory, and what to do.
 
@@ -317,12 +346,13 @@ def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 def _matches(path: str) -> Iterator[str]:
     """The paths that a path stands for: itself, or if nothing has that name the matches of a pattern."""
+    if is_remote(path) or os.path.lexists(path):
+        yield path
+        return
     from glob import glob, has_magic
 
-    if is_remote(path) or os.path.lexists(path) or not has_magic(path):
-        yield path
-    else:
-        yield from sorted(glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
+    matches = sorted(glob(path)) if has_magic(path) else []  # noqa: PTH207 (a Path would change what the user wrote)
+    yield from matches or [path]
 
 
 def _rank(name: FileName) -> tuple[int, int, int]:

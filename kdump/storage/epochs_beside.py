@@ -89,7 +89,7 @@ class EpochsBeside(EpochsAround):
         return found
 
     def _next_of(self, epoch: int, position: int) -> tuple[float, bool]:
-        """Where the next batch of an epoch lies in the log, infinite for in none or another one, and if it is the first."""
+        """Where the next batch of an epoch lies in the log, and if it is the first; infinite where it is in no log."""
         at, left = position, _FAR
         for path in self._logs:
             for window in _windows(path, at):

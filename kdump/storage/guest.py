@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kdump.storage.file_source import CannotKeepCacheError, FileSource
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s39
 _IDLE, _CLASS_SHIFT, _THIS_PROCESS = 3, 13, 1
 _MAY_ALWAYS = 1 << 3  # CAP_FOWNER: counts as the owner of every file
 _TOLD: dict[str, Any] = {"rate": None, "keeps_cache": False, "idle": False}  # what `be` was called with
-_ABSENT = re.compile(rb"\0+")  # pages, a byte each
+_ABSENT = pattern(rb"\0+")  # pages, a byte each
 _PRESENT = bytes(one & 1 for one in range(256))  # the other bits of mincore mean nothing
 
 

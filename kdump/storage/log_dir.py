@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.held import is_held
-from kdump.storage.names import METADATA_LOG
+from kdump.storage.names import METADATA_LOG, parse_partition
 from kdump.storage.open_files import OpenFileCache
-from kdump.storage.paths import exists
+from kdump.storage.paths import base_name, exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -92,6 +92,16 @@ class LogDir:
     def is_held(self) -> bool:
         """Whether a broker has it open."""
         return is_held(self.path)
+
+    @cached_property
+    def in_use(self) -> dict[tuple[str, int], list[str]]:
+        """The paths of the partition directories that a broker serves, by topic and partition."""
+        found: dict[tuple[str, int], list[str]] = {}
+        for path in self.listing.partitions():
+            name = parse_partition(base_name(path))
+            if name is not None and not name.state:
+                found.setdefault((name.topic, name.partition), []).append(path)
+        return found
 
     def path_of(self, kind: FileKind) -> str:
         """Return the path of one of its text files."""

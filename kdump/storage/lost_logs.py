@@ -10,11 +10,10 @@ below its first segment, has an entry in the log-start-offset-checkpoint).
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
@@ -24,9 +23,9 @@ from kdump.storage.file_source import OpenFailure, first_line
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import SALVAGE_ROWS, parse_name
 from kdump.storage.open_files import open_source
-from kdump.storage.own_files import why_not_of_owner
 from kdump.storage.paths import exists, is_remote
 from kdump.storage.segment import Segment, cut_off
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +37,7 @@ _INDEXES: dict[FileKind, type[OffsetIndex | TimeIndex]] = {FileKind.INDEX: Offse
 _PIECE = 1 << 20  # bytes of a file of rows that are read at once: no row is longer
 _LOST = ("lost", "doubtful")
 _ON_ITS_WAY = ("deleted", "swap")
-_SHOWN_BY = {Code.S02: "a producer snapshot is of offset", Code.K01: "a checkpoint of the log.dir has offset"}
+_SNAPSHOT, _CHECKPOINT = "a producer snapshot is of offset", "a checkpoint of the log.dir has offset"
 _REMOVED = "there is no log for it: a broker removes it"
 _RESTORE = "restore from another replica; do not start the broker before that: it"
 _REMEDY = f"{_RESTORE} removes this file, the only witness"
@@ -154,7 +153,7 @@ def end_beside(directory: PartitionDir, segment: Segment) -> int | None:
     return max(ends, default=None)
 
 
-class LostBehind(NamedTuple):
+class LostBehind(TupleValue):
     """Offsets that a log had behind its last batch.
 
     Args:
@@ -210,6 +209,10 @@ class LostOffsets:
         source = open_source(self._rows, follow=False)
         if isinstance(source, OpenFailure):
             return found, None if source.missing else self._unread(source.kind, source.sentence)
+        import json
+
+        from kdump.storage.own_files import why_not_of_owner
+
         with source:
             try:
                 if not is_remote(self._rows):
@@ -309,7 +312,8 @@ class LostOffsets:
             if index_end is not None and (following is None or index_end < following):
                 known.append((index_end + 1, f"its index extends to {index_end}", Code.X07))
         if following is None and not is_written:
-            known += [(offset, f"{_SHOWN_BY[code]} {offset}", code) for offset, code in known_ends(directory, {})]
+            for offset, code in known_ends(directory, {}):
+                known.append((offset, f"{_SNAPSHOT if code is Code.S02 else _CHECKPOINT} {offset}", code))
         reached, why, _ = max(known, default=(end, "", Code.X07), key=lambda one: one[:2])
         is_sure = any(offset > end and code is not Code.K01 for offset, _, code in known)
         is_cut = reached > end

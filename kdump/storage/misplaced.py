@@ -12,9 +12,9 @@ from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex
@@ -22,7 +22,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 _MOST_HOPS = 100_000  # headers of a log
 _SAMPLE = 64  # entries of an index
 
@@ -126,7 +125,7 @@ class _Found(Value):
     logs: dict[int, Misplaced]
 
 
-class _Span(NamedTuple):
+class _Span(TupleValue):
     """What a log has: by its name, first offset, and the one after the last."""
 
     name: int
@@ -134,7 +133,7 @@ class _Span(NamedTuple):
     end: int
 
 
-class _Whole(NamedTuple):
+class _Whole(TupleValue):
     """All of a log: the same, whether offsets are missing inside, and the epochs of its first and last batch."""
 
     span: _Span
@@ -242,13 +241,13 @@ class _Search:
                 ]
                 is_old = window.cell(0, layout.MAGIC) < layout.MAGIC_V2
                 lacks = lacks or (not is_old and _scan.lacks_records(window.rows, window.count))
-                if any(one.code in _WRONG_OFFSET for one in found):
+                if any(Trait.MISPLACED in one.code.traits for one in found):
                     return None
                 lacks = lacks or any(one.code is Code.O04 for one in found)
                 found.clear()
             last = walk.checks.offsets.last
             if first is not None and last is not None and first <= last:
-                if any(one.code in _WRONG_OFFSET for one in found):
+                if any(Trait.MISPLACED in one.code.traits for one in found):
                     return None
                 lacks = lacks or any(one.code is Code.O04 for one in found)
                 return _Whole(_Span(name, first, last + 1), lacks, (epochs[0], epochs[-1]))
@@ -330,7 +329,7 @@ class _Search:
         return found
 
 
-class _Header(NamedTuple):
+class _Header(TupleValue):
     """The header of a batch: offsets, and where the next one begins; that of a wrapper tells its last offset only."""
 
     first: int | None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kdump.format.java_values import MAX_INT, MAX_LONG
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.value import Value
 
@@ -76,8 +77,6 @@ _PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
 _SEGMENT_TEMPORARY = ((), ("deleted",), ("swap",), ("cleaned",))
 _SCALA = ("3.9", "4.2")  # releases whose tool is written in Scala
 _LOG_NAME = len("00000000000000000000.log")
-_MAX_INT = 2**31 - 1
-_MAX_LONG = 2**63 - 1
 
 
 class FileName(Value):
@@ -185,11 +184,11 @@ def parse_name(name: str) -> FileName:
     if kind is FileKind.CHECKPOINT:
         return _parse_kraft(stem, suffixes, is_plain=is_plain)
     tiered = re.fullmatch(_TIERED, stem) if kind in _TIERED_KINDS else None
-    if tiered and int(tiered[1]) <= _MAX_LONG:
+    if tiered and int(tiered[1]) <= MAX_LONG:
         is_exact = is_plain and suffixes in ((), ("deleted",), ("tmp",))
         is_exact = is_exact and tiered[1] == str(int(tiered[1]))  # RemoteIndexCache does not pad
         return FileName(kind, int(tiered[1]), suffixes, uuid=tiered[2], is_exact=is_exact)
-    if re.fullmatch(_SEGMENT, stem) and int(stem) <= _MAX_LONG:
+    if re.fullmatch(_SEGMENT, stem) and int(stem) <= MAX_LONG:
         return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     return FileName(kind, suffixes=suffixes)
 
@@ -219,12 +218,12 @@ def log_bases(names: Iterable[str]) -> list[int]:
     """
     stems = [name[:-4] for name in names if len(name) == _LOG_NAME and name.endswith(".log")]
     bases = [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
-    return sorted(base for base in bases if base <= _MAX_LONG)
+    return sorted(base for base in bases if base <= MAX_LONG)
 
 
 def _parse_kraft(stem: str, suffixes: tuple[str, ...], *, is_plain: bool) -> FileName:
     found = re.fullmatch(_KRAFT, stem)
-    if not found or int(found[1]) > _MAX_LONG or int(found[2]) > _MAX_INT:
+    if not found or int(found[1]) > MAX_LONG or int(found[2]) > MAX_INT:
         is_bootstrap = is_plain and f"{stem}.checkpoint" == BOOTSTRAP
         return FileName(FileKind.CHECKPOINT, suffixes=suffixes, is_exact=is_bootstrap and suffixes in ((), ("tmp",)))
     allowed = (("part",),) if found[3] else ((), ("deleted",), ("part",))
@@ -244,7 +243,7 @@ def parse_partition(name: str) -> PartitionName | None:
     Source: LocalLog.parseTopicPartitionName.
     """
     found = re.fullmatch(_PARTITION, name)
-    if not found or len(found[2]) > 10 or int(found[2]) > _MAX_INT:
+    if not found or len(found[2]) > 10 or int(found[2]) > MAX_INT:
         return None
     return PartitionName(found[1], int(found[2]), found[4] or "")
 

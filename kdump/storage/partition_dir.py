@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.format.batch.epoch_order import ascend
 from kdump.format.kinds import FileKind
@@ -23,7 +24,7 @@ from kdump.storage.paths import above, base_name, parent
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.source import Source
@@ -33,6 +34,28 @@ if TYPE_CHECKING:
 
 
 _MOST_KEPT = 2048  # segments: pages of their indexes; of their files only the latest are open
+
+
+class _LogsFrom(Sequence[str]):
+    """The paths of a log and of those behind it: no list of them for each of a hundred thousand segments.
+
+    Args:
+        path_of: gives the path of a file of a segment.
+        base: of the log; it need not be among the others.
+        bases: of all logs of its directory, ascending.
+        after: the number of the first one behind it.
+    """
+
+    def __init__(self, path_of: Callable[[int, FileKind], str], base: int, bases: Sequence[int], after: int) -> None:
+        self._path_of, self._base, self._bases, self._after = path_of, base, bases, after
+
+    def __len__(self) -> int:
+        return 1 + len(self._bases) - self._after
+
+    def __getitem__(self, number: Any) -> Any:  # noqa: ANN401
+        """Return one path."""
+        base = self._bases[self._after + number - 1] if number else self._base
+        return self._path_of(base, FileKind.LOG)
 
 
 class PartitionDir:
@@ -61,7 +84,6 @@ class PartitionDir:
         self.parsed = parse_partition(self.name)
         self.cache = log_dir.cache
         self.learnt: dict[type, object] = {}
-        self._prefix = os.path.join(path, "")
         self._is_partition = is_partition
         self._files: dict[str, StateFile] = {}
         self._open: OrderedDict[int, Segment] = OrderedDict()
@@ -131,7 +153,7 @@ class PartitionDir:
 
     def path_of(self, base: int, kind: FileKind) -> str:
         """Return the path of a file of a segment."""
-        return f"{self._prefix}{base:020}.{kind.value}"
+        return self.listing.join(f"{base:020}.{kind.value}")
 
     def has(self, base: int, kind: FileKind) -> bool:
         """Tell whether a file of a segment is there."""
@@ -222,7 +244,7 @@ class PartitionDir:
         bases = self.log_bases
         at = bisect_left(bases, base) - 1
         before = self.path_of(bases[at], FileKind.LOG) if at >= 0 else None
-        logs = [self.path_of(one, FileKind.LOG) for one in (base, *(one for one in bases if one > base))]
+        logs = _LogsFrom(self.path_of, base, bases, bisect_right(bases, base))
         known = self.sound_epochs if entries is None else entries
         return EpochsBeside(before, logs, known, self.log_start, is_other=is_other)
 

@@ -162,8 +162,6 @@ def did_you_mean(path: str) -> str:
     Args:
         path: as the user wrote it.
     """
-    from difflib import get_close_matches
-
     head, name = os.path.split(path.rstrip(os.sep))
     if is_remote(path) or not name or name[0].isdigit():
         return ""
@@ -174,5 +172,9 @@ def did_you_mean(path: str) -> str:
         return ""
     without = re.sub(r"[0-9]", "", name)
     others = [one for one in names if re.sub(r"[0-9]", "", one) != without]
-    near = get_close_matches(name, others, 1, _ALIKE) if len(others) == len(names) else []
+    if not others or len(others) < len(names):
+        return ""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, others, 1, _ALIKE)
     return f"{DID_YOU_MEAN}{os.path.join(head, near[0])}?" if near else ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Severity
 from kdump.format.kinds import FileKind
 from kdump.storage.names import BOOTSTRAP, parse_name
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +31,7 @@ _COPY_BOOTSTRAP = (
 )
 
 
-class RaftSnapshot(NamedTuple):
+class RaftSnapshot(TupleValue):
     """A snapshot of the metadata log, in the order in which a node has them. Source: OffsetAndEpoch.compareTo.
 
     Args:

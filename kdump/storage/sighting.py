@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import A_LINK, NO_FILE, DirectoryListing, no_kafka_files
@@ -21,7 +21,7 @@ from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import parent
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +54,7 @@ class Sighting(Value):
     is_alone: bool = False
 
 
-class Unseen(NamedTuple):
+class Unseen(TupleValue):
     """A file that is not read, and why.
 
     Attributes:
@@ -68,7 +68,7 @@ class Unseen(NamedTuple):
     is_gone: bool
 
 
-class _Properties(NamedTuple):
+class _Properties(TupleValue):
     """What the meta.properties of a log directory says; None for what it does not.
 
     Attributes:

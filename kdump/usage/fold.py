@@ -23,7 +23,8 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.item import Checked, CheckedFile, Growth, Progress, Usage
+from kdump.item import Checked, CheckedFile, Progress
+from kdump.rows.usage import Growth, Usage
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC, parse_name, parse_partition
 from kdump.storage.open_files import open_source
@@ -32,7 +33,7 @@ from kdump.usage import _sums, rows
 from kdump.usage.files import DiskFile, disk_file, files_of
 from kdump.usage.freeable import freeable, together
 from kdump.usage.key_sums import KeySums, empty, true_rows
-from kdump.usage.names import codec_name, day
+from kdump.usage.names import codec_of, day
 from kdump.usage.options import BY_HEADERS, BY_RECORDS
 from kdump.usage.rows import Names
 from kdump.usage.superseded import KeyMap
@@ -334,7 +335,7 @@ class PartFold:
     def _header_names(self, window: Window) -> list[str | None]:
         by = self._options.by
         if by == "codec":
-            return [codec_name(attributes) for attributes in window.column(layout.ATTRIBUTES)]
+            return [codec_of(attributes) for attributes in window.column(layout.ATTRIBUTES)]
         if by == "producer":
             return [None if one < 0 else str(one) for one in window.column(layout.PRODUCER_ID)]
         return [day(one) for one in window.column(layout.MAX_TIMESTAMP)]
@@ -487,7 +488,7 @@ class UsageFold:
                 _sums.SUPERSEDED_BYTES, _sums.BATCHES,
             ):  # fmt: skip
                 rest[column] -= sums[column]
-            yield self._usage(name, place).replace(exact=is_exact, error=0 if is_exact else error)
+            yield self._usage(name, place).replace(exact=is_exact, error_bytes=0 if is_exact else error)
         null.sums = rest
         yield self._usage(None, null)
 
@@ -499,26 +500,26 @@ class UsageFold:
         return Usage(
             by=options.by,
             name=name,
-            log_size=log,
-            index_size=index,
-            other_size=other,
-            leftover_size=leftover,
-            allocated=self._allocated(place),
+            log_bytes=log,
+            index_bytes=index,
+            other_bytes=other,
+            leftover_bytes=leftover,
+            allocated_bytes=self._allocated(place),
             files=place.files,
             segments=place.segments,
             batches=sums[_sums.BATCHES],
             records=sums[_sums.RECORDS],
-            key_size=sums[_sums.KEY_BYTES] if read else None,
-            value_size=sums[_sums.VALUE_BYTES] if read else None,
-            uncompressed=sums[_sums.UNCOMPRESSED] if read else None,
+            key_bytes=sums[_sums.KEY_BYTES] if read else None,
+            value_bytes=sums[_sums.VALUE_BYTES] if read else None,
+            uncompressed_bytes=sums[_sums.UNCOMPRESSED] if read else None,
             first_timestamp=sums[_sums.FIRST] if sums[_sums.FIRST] != _sums.NEVER else None,
             max_timestamp=sums[_sums.LAST] if sums[_sums.LAST] != _NO_TIME else None,
-            superseded=sums[_sums.SUPERSEDED] if options.superseded else None,
-            superseded_size=sums[_sums.SUPERSEDED_BYTES] if options.superseded else None,
+            superseded_records=sums[_sums.SUPERSEDED] if options.superseded else None,
+            superseded_bytes=sums[_sums.SUPERSEDED_BYTES] if options.superseded else None,
             exact=self._is_exact,
-            error=0,
+            error_bytes=0,
             freeable=free,
-            waits=waits,
+            compaction_waits=waits,
             assumed=assumed,
         )
 

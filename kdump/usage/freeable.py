@@ -8,7 +8,7 @@ from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, producer
 from kdump.broker.retention import delete, first_deleted
 from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
-from kdump.item import Freeable
+from kdump.rows.usage import Freeable
 from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def freeable(partition: PartitionDir, seen: Mapping[int, Outline], options: Usag
         ]
         next_at = min((at for at, _ in later), default=None)
         free = Freeable(
-            sum(sizes[:count]),
-            count,
-            next_at,
-            sum(size for at, size in later if at == next_at),
-            gone.reasons[0] if gone.reasons else None,
+            size=sum(sizes[:count]),
+            segments=count,
+            next_at=next_at,
+            next_bytes=sum(size for at, size in later if at == next_at),
+            why=gone.reasons[0] if gone.reasons else None,
         )
         waits: tuple[str, ...] = ()
         if config.compact:
@@ -86,11 +86,11 @@ def together(
     next_at = min((one.next_at for one in free if one.next_at is not None), default=None)
     reasons = dict.fromkeys(one.why for one in free if one.why is not None)
     merged = Freeable(
-        sum(one.size for one in free),
-        sum(one.segments for one in free),
-        next_at,
-        sum(one.next_size for one in free if one.next_at == next_at and next_at is not None),
-        "; ".join(reasons) or None,
+        size=sum(one.size for one in free),
+        segments=sum(one.segments for one in free),
+        next_at=next_at,
+        next_bytes=sum(one.next_bytes for one in free if one.next_at == next_at and next_at is not None),
+        why="; ".join(reasons) or None,
     )
     waits = tuple(dict.fromkeys(why for _, some, _ in parts for why in some))
     return merged, waits, assumed

@@ -5,23 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kdump.format.batch import layout
-from kdump.format.codec.decompress import CompressionType
+from kdump.format.codec.base import codec_name
 
 _MS = 1000
 _DAY = 86_400_000
 _days: dict[int, str | None] = {}
 
 
-def codec_name(attributes: int) -> str | None:
+def codec_of(attributes: int) -> str | None:
     """Return the name of a batch's codec, None where Kafka has none.
 
     Args:
         attributes: of the batch.
     """
-    try:
-        return CompressionType(attributes & layout.CODEC_MASK).label
-    except ValueError:
-        return None
+    number = attributes & layout.CODEC_MASK
+    return codec_name(number) if number <= layout.CODEC_ZSTD else None
 
 
 def day(timestamp: int) -> str | None:

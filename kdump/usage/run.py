@@ -6,7 +6,8 @@ import os
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kdump.item import PlacedUsage, Progress
+from kdump.item import Progress
+from kdump.rows.usage import PlacedUsage
 from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner import _cleaning
 from kdump.format.batch import layout
+from kdump.format.java_values import MAX_LONG
 from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 _SLOTS = (1 << 16, 1 << 18, 1 << 20, 5 << 20)  # 24 bytes each; it grows from one to the next
 _LOAD = 0.8
-_MAX_LONG = 2**63 - 1
 
 
 class KeyMap:
@@ -64,7 +64,7 @@ class KeyMap:
         elif count:
             stats = array("q", bytes(8 * layout.S_WIDTH * chunk.window.count))
             _cleaning.judge(
-                chunk.view, chunk.rows, count, _flags(chunk), self._table, self._slots, _MAX_LONG, keep, stats
+                chunk.view, chunk.rows, count, _flags(chunk), self._table, self._slots, MAX_LONG, keep, stats
             )
         return keep
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kdump.value import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-_PLAIN = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)  # zsh looks up a program for =WORD
+_PLAIN = pattern(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)  # zsh looks up a program for =WORD
 PROGRAMS = ("kdump", "chmod", "chown", "cp", "kafka-transactions.sh", "mkdir", "mv", "pip")
 """Those of which kdump writes commands."""
 

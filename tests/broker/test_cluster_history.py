@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.broker.clusters import cluster_settings, partition_count
-from kdump.broker.config import CleanupPolicy, Config
+from kdump.broker.config import Config
 from kdump.format.read_limits import ReadLimits
 from kdump.storage.log_dir import LogDir
 from tests.support.metadata_records import (

@@ -28,7 +28,7 @@ from kdump.broker.producer.replay import Producers
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.source import BytesSource
-from kdump.item import Prediction
+from kdump.rows.verdict import Prediction
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
 from tests.support.damage_cases import Damage, damage_cases

@@ -16,7 +16,7 @@ from kdump.broker.load.facts import PartitionFacts, Start
 from kdump.broker.load.log_loader import load
 from kdump.broker.load.log_manager import LoadSettings
 from kdump.format.source import BytesSource
-from kdump.item import Prediction
+from kdump.rows.verdict import Prediction
 from tests.support.partitions import below, checkpoint, marker, name, offset_index, segment, snapshot, write
 from tests.support.segments import GZIP, TRANSACTIONAL, Record, batch, with_legacy_crc, wrapper
 from tests.support.verify_runs import items_of

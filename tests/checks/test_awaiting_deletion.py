@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.broker.awaiting_deletion import awaiting_deletion
+from kdump.storage.directory import DirectoryListing
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.log_dir import LogDir
+from kdump.storage.open_files import OpenFileCache
+from kdump.storage.partition_dir import PartitionDir
 from tests.support.partitions import Files, below, checkpoint, meta, name, segment, write
 from tests.support.runs import run_kdump
 from tests.support.segments import batch
@@ -51,7 +57,7 @@ def found(root: Path, *paths: str) -> tuple[list[dict[str, Any]], list[str]]:
 
 def rescued(root: Path, finding: dict[str, Any], to: str) -> list[str]:
     """The logs that the command of a finding makes."""
-    words = shlex.split(finding["remedy"].partition("then ")[2].partition(" makes ")[0].replace("DIR", to))
+    words = shlex.split(finding["remedy"].partition("of it: ")[2].replace("DIR", to))
     assert words[:2] == ["kdump", "salvage"]
     assert run_kdump(words[1:], root).exit == 0
     return sorted(one.name for one in (root / to / "orders-0").glob("*.log"))
@@ -153,23 +159,212 @@ def test_salvage_of_a_log_dir_names_a_partition_that_has_no_other_log(tmp_path: 
     log_dir(tmp_path, orders_0=partition(deleted(FIRST)), other_0=partition(THIRD, topic="B"))
     told = run_kdump(["salvage", "data", "--to", "out"], tmp_path).stderr.decode()
     assert f"data/orders-0: no log of it is here; {name(0)}.deleted has 2 records that no other file has" in told
-    assert f"kdump salvage data/orders-0/{name(0)}.deleted --to DIR" in told
+    assert "kdump salvage data/orders-0 --deleted too --to DIR" in told
 
 
 def test_logs_below_the_log_start_are_rescued_with_the_option_for_them(tmp_path: Path) -> None:
     log_dir(tmp_path, "data", 4, orders_0=partition(deleted(FIRST), SECOND))
     (finding,), _ = found(tmp_path)
-    assert finding["remedy"].endswith("--to DIR --below-log-start makes a partition of it")
+    assert finding["remedy"].endswith("--to DIR --below-log-start")
     assert rescued(tmp_path, finding, "out") == [name(0), name(2)]
 
 
-def test_many_logs_are_named_by_a_pattern(tmp_path: Path) -> None:
-    parts = [segment(base, [batch(base, [b"v"])]) for base in range(9)]
-    log_dir(tmp_path, orders_0=partition(*map(deleted, parts[:8]), parts[8]))
+def test_many_logs_need_no_pattern_and_none_that_a_compaction_has_replaced_comes_back(tmp_path: Path) -> None:
+    parts = [segment(base, [batch(base, [b"v"])]) for base in range(6, 14)]
+    cleaned = segment(0, [batch(1, [b"b"])])
+    log_dir(
+        tmp_path / "a[1]*",
+        orders_0=partition(cleaned, deleted(FIRST), deleted(SECOND), THIRD, *map(deleted, parts[2:])),
+    )
+    findings, _ = found(tmp_path / "a[1]*")
+    assert [one["offset"] for one in findings] == list(range(8, 14))
+    assert rescued(tmp_path / "a[1]*", findings[0], "out") == [name(base) for base in (0, 5, *range(8, 14))]
+    assert (tmp_path / "a[1]*/out/orders-0" / name(0)).read_bytes() == cleaned[name(0)]
+
+
+NEW = segment(0, [batch(0, [b"new"], epoch=5)])
+RECREATED = segment(0, [batch(one, [b"new"]) for one in range(9)])
+
+
+@pytest.mark.parametrize(
+    ("live", "how", "records"), [(segment(0, []), "too", 8), (NEW, "alone", 8), (RECREATED, "alone", 8)]
+)
+def test_a_truncation_replaces_nothing_and_its_records_are_brought_back(
+    live: Files, how: str, records: int, tmp_path: Path
+) -> None:
+    log_dir(tmp_path, orders_0=partition(live, deleted(FIRST), deleted(SECOND), deleted(THIRD)))
     findings, _ = found(tmp_path)
-    assert len(findings) == 8
-    assert "salvage data/orders-0 'data/orders-0/*.log.deleted' --to DIR" in findings[0]["remedy"]
-    assert len(rescued(tmp_path, findings[0], "out")) == 9
+    assert [one["offset"] for one in findings] == [0, 2, 5]
+    assert f"--deleted {how} --to DIR" in findings[0]["remedy"]
+    run = run_kdump(["salvage", "data", "--to", "out"], tmp_path)
+    assert f"orders-0: data/orders-0/{name(5)}.deleted is not read; 3 records".encode() in run.stdout + run.stderr
+    assert b"leave them in place" not in run.stdout
+    rescued(tmp_path, findings[0], "again")
+    (row,) = rows_of(tmp_path, "again")
+    assert row["records"] == records
+
+
+def rows_of(root: Path, to: str) -> list[dict[str, Any]]:
+    lines = (root / to / "orders-0.salvage.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row["type"] == "salvage"]
+
+
+def swapping(base: int, data: bytes) -> Files:
+    return {name(base, "log.swap"): data, name(base, "index.swap"): b"", name(base, "timeindex.swap"): b""}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        partition(swapping(0, batch(1, [b"b"])), deleted(FIRST), deleted(SECOND), THIRD),
+        partition(swapping(0, batch(1, [b"b"])), deleted(FIRST), SECOND, THIRD),
+        partition(swapping(0, FIRST[name(0)]), swapping(2, SECOND[name(2)]), deleted(segment(0, [batch(0, [b"a"])]))),
+        partition(segment(0, [batch(0, [b"a"]), batch(1, [b"b"]), batch(2, [b"c"] * 3)]), deleted(SECOND), THIRD),
+        partition(FIRST, segment(2, [batch(2, [b"c"] * 3), batch(5, [b"d"] * 3)]), deleted(THIRD)),
+        partition(FIRST, SECOND, {name(0, "log.cleaned"): batch(1, [b"b"])}),
+    ],
+    ids=["compaction", "half renamed", "split", "appended to the one before", "fetched again", "cleaned"],
+)
+def test_what_the_logs_have_that_a_start_keeps_or_puts_in_place_awaits_nothing(files: Files, tmp_path: Path) -> None:
+    log_dir(tmp_path, orders_0=files)
+    assert found(tmp_path) == ([], [])
+
+
+def test_a_start_that_was_killed_while_it_removed_what_a_compaction_had_replaced_is_known_by_its_checkpoint(
+    tmp_path: Path,
+) -> None:
+    cleaned = segment(0, [batch(1, [b"b"]), batch(4, [b"e"])])
+    last = segment(2, [batch(base, [value]) for base, value in ((2, b"x"), (3, b"y"), (4, b"e"))])
+    log_dir(tmp_path, orders_0=partition(cleaned, deleted(last), THIRD))
+    assert found(tmp_path)[0]
+    write(tmp_path, {"data/cleaner-offset-checkpoint": checkpoint(("orders", 0, 5))})
+    assert found(tmp_path) == ([], [])
+    named = f"data/orders-0/{name(2)}.deleted"
+    assert run_kdump(["salvage", "data/orders-0", named, "--to", "out"], tmp_path).exit == 0
+    (row,) = rows_of(tmp_path, "out")
+    assert (row["records"], row["offsetsLost"]) == (7, 0)
+
+
+@pytest.mark.parametrize("how", ["damaged", "cut", "header"])
+def test_what_took_the_place_of_others_and_is_damaged_has_not_what_it_lost(how: str, tmp_path: Path) -> None:
+    """A compaction's result is no reason for silence where nobody can read it, nor a log whose length is wrong."""
+    data = bytearray(batch(0, [b"a"]) + batch(1, [b"b"]) + batch(2, [b"c"] * 3))
+    size = len(batch(0, [b"a"]))
+    if how == "header":
+        data[size + 11] ^= 1
+    elif how == "cut":
+        del data[size + 5 : 2 * size]
+    else:
+        data[size + 70] ^= 1
+    live = {**segment(0, []), name(0): bytes(data)}
+    log_dir(tmp_path, orders_0=partition(live, deleted(FIRST), deleted(SECOND), THIRD))
+    findings, _ = found(tmp_path)
+    assert [(one["offset"], one["lastOffset"], one["count"]) for one in findings] == [(1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("topics", "live", "offsets"),
+    [
+        ((None, None), RECREATED, (0, 4)),
+        (("C", None), RECREATED, (0, 4)),
+        ((None, None), {**FIRST, **SECOND}, None),
+        (("C", "C"), {**FIRST, **THIRD}, (2, 4)),
+        (("C", "C"), RECREATED, (0, 4)),
+        (("C", "C"), {**segment(0, [batch(1, [b"b"])]), **THIRD}, (0, 4)),
+    ],
+    ids=[
+        "no ids, other records",
+        "one id",
+        "no ids, same bytes",
+        "a hole",
+        "another history",
+        "holes without a cleaner",
+    ],
+)
+def test_a_partition_in_use_has_it_where_it_has_the_same_batches(
+    topics: tuple[str | None, str | None], live: Files, offsets: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    gone, used = (
+        {path: data for path, data in partition(files, topic=topic or "C").items() if topic or ".log" in path}
+        for files, topic in zip(({**FIRST, **SECOND}, live), topics, strict=True)
+    )
+    log_dir(tmp_path, gone=gone, orders_0=used)
+    told = [(one["offset"], one["lastOffset"]) for one in found(tmp_path)[0]]
+    assert told == ([] if offsets is None else [offsets])
+
+
+def test_what_a_cleaner_has_taken_out_of_the_partition_in_use_was_to_go(tmp_path: Path) -> None:
+    live = partition(segment(0, [batch(1, [b"b"])]), THIRD)
+    log_dir(tmp_path, gone=partition(FIRST, SECOND), orders_0=live)
+    write(tmp_path, {"data/cleaner-offset-checkpoint": checkpoint(("orders", 0, 5))})
+    assert found(tmp_path)[0] == []
+
+
+def test_a_directory_on_its_way_out_is_told_once_with_what_it_is_to_lose_before(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(deleted(FIRST), SECOND, {name(5, "log.swap"): THIRD[name(5)]}))
+    (finding,), _ = found(tmp_path)
+    assert (finding["file"], finding["offset"], finding["lastOffset"], finding["count"]) == (f"data/{GONE}", 0, 7, 8)
+    assert rescued(tmp_path, finding, "out") == [name(0), name(2), name(5)]
+    text = run_kdump(["salvage", "data", "--to", "half"], tmp_path).stdout.decode()
+    assert f"data/{GONE}/{name(0)}.deleted is not read; 2 records" in text
+
+
+def test_a_directory_on_its_way_out_that_has_only_renamed_logs_is_named_by_salvage(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(deleted(FIRST)), other_0=partition(THIRD, topic="B"))
+    told = run_kdump(["salvage", "data", "--to", "out"], tmp_path).stderr.decode()
+    assert f"kdump salvage data/{GONE} --deleted too --to DIR" in told
+
+
+def test_entries_of_the_partition_in_use_say_nothing_of_the_one_on_its_way_out(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(FIRST), orders_0=partition(RECREATED, topic="B"))
+    ends = checkpoint(("orders", 0, 9))
+    write(tmp_path, {"data/recovery-point-offset-checkpoint": ends, "data/replication-offset-checkpoint": ends})
+    assert b"K01" not in run_kdump(["verify", "data"], tmp_path).stdout
+
+
+def test_rows_of_salvage_have_what_stays_out(tmp_path: Path) -> None:
+    log_dir(tmp_path, orders_0=partition(deleted(FIRST), SECOND))
+    for _ in range(2):
+        run = run_kdump(["salvage", "data", "--to", "out", "--format", "json"], tmp_path)
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        assert [(row["code"], row["count"]) for row in rows if row["type"] == "finding"] == [("F16", 2)]
+        assert rows[-1]["notes"] == 1
+
+
+def test_a_log_that_cannot_be_read_is_not_taken_for_one_without_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_dir(tmp_path, orders_0=partition(deleted(FIRST), SECOND))
+
+    def refuse(self: OpenFileCache, path: str, *, follow: bool = True) -> object:
+        if path.endswith(".deleted"):
+            return OpenFailure(path, "permission", f"{path}: permission denied")
+        return opened(self, path, follow=follow)
+
+    opened = OpenFileCache.open
+    monkeypatch.setattr(OpenFileCache, "open", refuse)
+    unread: list[OpenFailure] = []
+    directory = PartitionDir(str(tmp_path / "data/orders-0"), LogDir(str(tmp_path / "data")))
+    assert list(awaiting_deletion(directory, 1 << 20, unread.append)) == []
+    assert [one.path for one in unread] == [str(tmp_path / f"data/orders-0/{name(0)}.deleted")]
+
+
+def test_directories_are_looked_for_once_however_many_logs_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [deleted(segment(base, [batch(base, [b"v"])])) for base in range(20)]
+    log_dir(tmp_path, orders_0=partition(*logs), **{f"t{number}_0": partition(FIRST) for number in range(9)})
+    asked: list[str] = []
+
+    def listed(self: DirectoryListing) -> list[str]:
+        asked.append(self.path)
+        return partitions(self)
+
+    partitions = DirectoryListing.partitions
+    monkeypatch.setattr(DirectoryListing, "partitions", listed)
+    directory = PartitionDir(str(tmp_path / "data/orders-0"), LogDir(str(tmp_path / "data")))
+    assert len(list(awaiting_deletion(directory, 1 << 20))) == 20
+    assert len(asked) == 1
 
 
 def test_logs_that_a_compaction_has_replaced_are_none(tmp_path: Path) -> None:

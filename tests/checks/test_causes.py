@@ -12,7 +12,7 @@ import pytest
 
 import kdump
 from kdump.finding import Code, Finding, Severity
-from kdump.item import Loss, Step
+from kdump.rows.verdict import Loss, Step
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.verify_runs import findings_of, items_of

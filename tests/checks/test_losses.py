@@ -9,8 +9,9 @@ import pytest
 
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
-from kdump.item import Certainty, Loss, PartitionChecked
+from kdump.item import PartitionChecked
 from kdump.render.text.losses import LossSum
+from kdump.rows.verdict import Certainty, Loss
 from tests.support.damage_cases import damage_cases, edited
 from tests.support.loss_check import plan_problems, problems_of, start_problems
 from tests.support.partitions import name

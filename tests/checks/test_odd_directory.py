@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.partitions import below, checkpoint, meta, segment, write
+from tests.support.partitions import Files, below, checkpoint, meta, segment, write
 from tests.support.runs import run_kdump
 from tests.support.segments import batch
 
@@ -57,3 +57,60 @@ def test_a_directory_without_logs_is_moved_out_as_it_was(tmp_path: Path) -> None
     run = run_kdump(["verify", "data"], tmp_path)
     assert b"F11 odd-directory data/notes: this is not a partition directory" in run.stdout
     assert b"-> move it out of the log directory" in run.stdout
+
+
+def other(root: Path, directories: dict[str, Files], *checkpoints: str) -> list[dict[str, Any]]:
+    """The findings about odd directories beside a partition orders-0 with a topic id."""
+    entries = [("orders", 0, 5), *((*name.rsplit("-", 1), 5) for name in checkpoints)]
+    files = {"data/meta.properties": meta(1), "data/recovery-point-offset-checkpoint": checkpoint(*entries)}
+    for path, some in ({"orders-0": LOGS | TOPIC} | directories).items():
+        files |= below(f"data/{path}", some)
+    write(root, files)
+    rows = [json.loads(line) for line in run_kdump(["verify", "data", "--format", "json"], root).stdout.splitlines()]
+    return [row for row in rows if row.get("code") == "F11"]
+
+
+TOPIC = {"partition.metadata": b"version: 0\ntopic_id: CCCCCCCCCCCCCCCCCCCCCA"}
+ANOTHER = {"partition.metadata": b"version: 0\ntopic_id: BBBBBBBBBBBBBBBBBBBBBA"}
+
+
+@pytest.mark.parametrize("path", ["orders-0.bak", "orders-0 (copy)", "old/orders-0_2", "orders-0.bak/inner"])
+def test_the_name_of_the_directory_tells_more_than_what_checkpoints_miss(path: str, tmp_path: Path) -> None:
+    (finding,) = other(tmp_path, {path: LOGS}, "gone-1")
+    assert "--name orders-0 --to DIR" in finding["remedy"]
+    assert "gone-1" not in finding["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "missing", "name"),
+    [(TOPIC, "gone-1", "TOPIC-N"), (ANOTHER, "gone-1", "gone-1"), (TOPIC, "orders-1", "orders-1"),
+     (ANOTHER, "orders-1", "TOPIC-N"), ({}, "orders-1", "orders-1")],
+)  # fmt: skip
+def test_a_topic_id_of_another_topic_speaks_against_the_name_that_checkpoints_miss(
+    topic: Files, missing: str, name: str, tmp_path: Path
+) -> None:
+    (finding,) = other(tmp_path, {"lost+found/#1": LOGS | topic}, missing)
+    assert f"--name {name} --to DIR" in finding["remedy"]
+
+
+def test_of_several_finds_each_has_its_own_command_and_none_the_name_that_only_one_can_have(tmp_path: Path) -> None:
+    found = other(
+        tmp_path, {"lost+found/#1": LOGS, "lost+found/gone-2": LOGS, "x": LOGS, "notes": {"a": b""}}, "gone-1"
+    )
+    remedies = {one["file"]: one["remedy"] for one in found}
+    assert (
+        "kdump salvage 'data/lost+found/#1' --name TOPIC-N --to DIR; kdump salvage data/lost+found/gone-2 "
+        in (remedies["data/lost+found"])
+    )
+    assert "--name gone-2 --to DIR" in remedies["data/lost+found"]
+    assert "--name TOPIC-N" in remedies["data/x"]
+    assert remedies["data/notes"] == "move it out of the log directory"
+
+
+@pytest.mark.parametrize(("suffix", "option"), [(".swap", ""), (".deleted", " --deleted too")])
+def test_logs_that_wait_to_be_put_in_place_or_removed_are_held_too(suffix: str, option: str, tmp_path: Path) -> None:
+    held = {f"{path}{suffix}": data for path, data in LOGS.items() if path.endswith(".log")}
+    (finding,) = other(tmp_path, {"x": held}, "gone-1")
+    assert "data/x (offsets 0..4)" in finding["message"]
+    assert f"kdump salvage data/x{option} --name gone-1 --to DIR" in finding["remedy"]
+    assert run_kdump(["salvage", "data/x", *option.split(), "--name", "gone-1", "--to", "out"], tmp_path).exit == 0

@@ -14,8 +14,8 @@ from kdump.broker.config import Config
 from kdump.broker.load.facts import Start
 from kdump.broker.load.log_manager import LoadSettings
 from kdump.cli.main import kdump as group
-from kdump.item import Prediction, SegmentFate
 from kdump.render.text.verify import prediction_line, prediction_sentences
+from kdump.rows.verdict import Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
@@ -48,7 +48,21 @@ KEYS = [
     "segments",
 ]
 FATES = (SegmentFate(0, "truncate", 5000), SegmentFate(90, "delete", 0))
-ROW = Prediction("logs/t-0", "t-0", "full", True, None, None, None, 0, 40, 1_000_000, 7, (), FATES)
+ROW = Prediction(
+    path="logs/t-0",
+    partition="t-0",
+    start="full",
+    loads=True,
+    stops=None,
+    reason=None,
+    reason_class=None,
+    log_start_offset=0,
+    log_end_offset=40,
+    bytes_lost=1_000_000,
+    records_lost=7,
+    assumed=(),
+    segments=FATES,
+)
 
 
 def partition(bases: tuple[int, ...] = (0, 2, 4)) -> dict[str, bytes]:

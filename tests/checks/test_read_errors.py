@@ -8,7 +8,8 @@ import pytest
 
 from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding
-from kdump.item import Certainty, Loss, SegmentChecked, Step
+from kdump.item import SegmentChecked
+from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import FileSource
 from kdump.storage.tolerant import TolerantSource
 from tests.support.bad_sectors import unreadable

@@ -14,7 +14,7 @@ from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.checks.run import verify
 from kdump.finding import Finding, Severity
-from kdump.item import Loss, Step
+from kdump.rows.verdict import Loss, Step
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.words.command import command_line

@@ -11,8 +11,8 @@ import pytest
 
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
-from kdump.item import Loss
 from kdump.rescue.salvage import Wanted, salvage
+from kdump.rows.verdict import Loss
 from tests.support.healing import OPTIONS, Quick, batches, last_offset
 from tests.support.partitions import name
 from tests.support.runs import FIXTURES, copy_tree

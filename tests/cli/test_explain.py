@@ -13,8 +13,8 @@ import pytest
 
 import kdump
 from kdump.finding import Code
-from kdump.item import Certainty
 from kdump.render.text.manual import entries, known_names, told
+from kdump.rows.verdict import Certainty
 from tests.support.runs import FIXTURES, run_kdump
 
 PACKAGE = Path(kdump.__file__).parent

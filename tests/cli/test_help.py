@@ -9,7 +9,9 @@ import click
 import pytest
 
 from kdump.cli.main import TASKS, kdump
-from kdump.cli.options.help import GROUPS, Command, group_of
+from kdump.cli.options.help import GROUPS, Command, Option
+from kdump.cli.options.help import option as grouped
+from kdump.cli.options.help import options as several
 from tests.support.runs import run_kdump
 
 if TYPE_CHECKING:
@@ -40,24 +42,39 @@ def test_a_command_is_one_that_groups_its_options(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_has_a_group(name: str) -> None:
-    """One that has none stands in the last group, and here."""
-    known = {option for options in GROUPS.values() for option in options}
+def test_every_option_says_its_group(name: str) -> None:
     for option in options(COMMANDS[name]):
-        assert known & {*option.opts, *(f"{name} {one}" for one in option.opts)}, option.opts
+        assert isinstance(option, Option), option.opts
+
+
+def test_an_option_of_several_commands_is_in_one_group_in_all_of_them() -> None:
+    groups: dict[str, set[str]] = {}
+    for name, command in COMMANDS.items():
+        for option in options(command):
+            assert isinstance(option, Option)
+            if (name, option.opts[0]) != ("truncate", "--to-offset"):  # it says where to cut there
+                groups.setdefault(option.opts[-1], set()).add(option.group)
+    assert {name: found for name, found in groups.items() if len(found) > 1} == {}
 
 
 def test_an_option_of_no_group_is_shown_in_the_last_one() -> None:
     unknown = Command("other", params=[click.Option(["--never-heard-of"], help="New.")])
-    assert group_of("other", click.Option(["--never-heard-of"])) == list(GROUPS)[-1]
     text = unknown.get_help(click.Context(unknown, info_name="other"))
-    assert "--never-heard-of" in text.partition(f"{list(GROUPS)[-1]}:")[2]
+    assert "--never-heard-of" in text.partition(f"{GROUPS[-1]}:")[2]
 
 
-def test_an_option_that_means_something_else_in_one_command_has_a_group_of_its_own_there() -> None:
-    (cut,) = (one for one in options(COMMANDS["truncate"]) if "--to-offset" in one.opts)
-    (selection,) = (one for one in options(COMMANDS["dump"]) if "--to-offset" in one.opts)
-    assert (group_of("truncate", cut), group_of("dump", selection)) == ("Where to cut", "Selection")
+def test_options_are_shown_group_by_group_in_the_order_of_the_command() -> None:
+    @click.command("other", cls=Command, add_help_option=False)
+    @several(
+        grouped("--first", group="What is shown", help="1."),
+        grouped("--second", group="Input", help="2."),
+        grouped("--third", group="What is shown", help="3."),
+    )
+    def command() -> None:
+        """None."""
+
+    text = command.get_help(click.Context(command, info_name="other"))
+    assert [word for word in text.split() if word.startswith("--")] == ["--second", "--first", "--third"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -25,7 +25,7 @@ import pytest
 import kdump
 from kdump.cli.main import kdump as group
 from kdump.exit_status import Exit
-from kdump.finding import REPAIRS, Code, Finding, Severity
+from kdump.finding import REPAIR_COMMANDS, Code, Finding, Severity
 from kdump.format.checksum import crc32c
 from kdump.render.text.findings import finding_line
 from tests.support import consoles, metadata_records
@@ -295,7 +295,7 @@ def test_an_entry_says_what_a_broker_does_and_what_to_do(heading: str) -> None:
 def test_an_entry_names_the_commands_that_mend_and_no_other(code: Code) -> None:
     (lines,) = (lines for heading, lines in explained().items() if heading.startswith(f"{code.name} "))
     named = re.findall(r"\bkdump ([a-z][a-z-]+)", entries(lines)["Now:"])
-    assert {*named} & {*REPAIRS} == {*code.repairs}
+    assert {*named} & {*REPAIR_COMMANDS.values()} == {*code.repairs}
 
 
 def test_the_page_has_the_same_exceptions_as_the_tests_of_verify() -> None:

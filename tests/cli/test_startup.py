@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -41,6 +42,14 @@ LATER = {
     "kdump.dump.stats", "kdump.compat.java_streams", "kdump.compat.kafka_stream",
     "kdump.render.json._json", "kdump.render.json.dump",
 }  # fmt: skip
+
+# What judges damage, and what only a question about it, or about a broker, needs: a sound file has no use for it.
+OF_DAMAGE = {
+    "kdump.format.batch.framing", "kdump.format.batch.gap", "kdump.format.batch.text_mode",
+    "kdump.format.record.cut_record", "kdump.compat.kafka_walk", "kdump.compat.kafka_stream",
+    "kdump.storage.own_files", "kdump.checks.odd_directory", "kdump.broker.failure",
+}  # fmt: skip
+OF_BROKERS = {"kdump.broker.config", "kdump.broker.load.log_manager", "kdump.broker.load.recover"}
 
 SCRIPT = """
 import sys
@@ -98,6 +107,19 @@ def test_a_verify_in_a_pipe_loads_no_library(options: list[str]) -> None:
     assert roots(loaded(RUN, "verify", *options, SMALL)) & LIBRARIES == set()
 
 
+def test_a_dump_of_batches_loads_no_reader_of_records_and_no_second_process() -> None:
+    found = loaded(RUN, "dump", SMALL)
+    assert {"kdump.format.record.reader", "kdump.format.record._records", "kdump.workers", *OF_DAMAGE} & found == set()
+    assert {"kdump.workers", *OF_DAMAGE} & loaded(RUN, "dump", "--print-data-log", SMALL) == set()
+
+
+def test_a_verify_of_a_sound_partition_loads_no_damage_and_no_broker() -> None:
+    found = loaded(RUN, "verify", str(NODE / "plain-0"))
+    of_other_paths = {"kdump.checks.loose", "kdump.checks.raft_log", "glob"}
+    assert {*OF_DAMAGE, *OF_BROKERS, *of_other_paths, "difflib", "json", "random"} & found == set()
+    assert {name for name in found if name.startswith("kdump.spark")} <= {"kdump.spark", "kdump.spark.errors"}
+
+
 def test_a_verify_in_one_process_does_not_prepare_for_more() -> None:
     assert "multiprocessing" not in loaded(RUN, "verify", SMALL)
 
@@ -138,3 +160,30 @@ def test_a_codec_is_loaded_for_its_own_batches_only(topic: str, libraries: set[s
 def test_a_decoder_is_loaded_when_it_is_asked_for() -> None:
     log = str(sorted((NODE / "__transaction_state-0").glob("*.log"))[0])
     assert "kdump.decode.table" in loaded(RUN, "dump", "--transaction-log-decoder", log)
+
+
+def test_values_are_defined_cheaply() -> None:
+    """`typing.NamedTuple` compiles text for each class: `TupleValue` is the same for a twentieth of the time."""
+    home = Path(kdump.__file__).parent
+    makers = [str(file.relative_to(home)) for file in home.rglob("*.py") if "(NamedTuple" in file.read_text()]
+    assert makers == []
+
+
+def test_the_version_loads_no_kernel_and_no_findings() -> None:
+    found = loaded(RUN, "--version")
+    assert {name for name in found if name.startswith("kdump.") and name.rpartition(".")[2].startswith("_")} == {
+        "kdump.__main__"
+    }
+    assert {"kdump.finding", "kdump.item", "kdump.storage"} & found == set()
+
+
+def test_regular_expressions_are_compiled_when_they_are_used() -> None:
+    """What `pattern` is for: `re.compile` costs up to half a millisecond, in each start that never uses it."""
+    home = Path(kdump.__file__).parent
+    eager = [
+        f"{file.relative_to(home)}: {line}"
+        for file in home.rglob("*.py")
+        for line in file.read_text().splitlines()
+        if "re.compile(" in line and re.match(r"_?[A-Z]| {0,4}(re\.|_\w+ = re)", line)
+    ]
+    assert eager == []

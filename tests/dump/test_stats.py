@@ -138,7 +138,7 @@ def test_what_could_not_be_read_makes_figures_not_complete(tmp_path: Path) -> No
 def test_limits_are_said_and_bound_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.checked import CheckedDump
-    from kdump.figures import Figures
+    from kdump.rows.stats import Figures
 
     monkeypatch.setattr(stats, "MOST_PRODUCERS", 2)
     monkeypatch.setattr(stats, "MOST_EPOCHS", 1)
@@ -157,7 +157,7 @@ def test_limits_are_said_and_bound_what_is_kept(monkeypatch: pytest.MonkeyPatch)
         sink(item)
     sink.end(dead=False)
     (figures,) = taken
-    assert (figures.producers <= 2, len(figures.epochs), figures.open_count) == (True, 1, 0)
+    assert (figures.producers <= 2, len(figures.epochs), figures.transactions.open_count) == (True, 1, 0)
     assert figures.epoch_changes == 2
     assert figures.complete is False
 

@@ -23,7 +23,7 @@ from kdump.find.finder import Finder, open_partition
 from kdump.find.query import Query, offset_query, time_query
 from kdump.finding import Code, Finding, Severity
 from kdump.format.read_limits import ReadLimits
-from kdump.item import LookupAnswer
+from kdump.rows.lookup import LookupAnswer
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import name, segment, write
 from tests.support.runs import FIXTURES, copy_tree, run_kdump

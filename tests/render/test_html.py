@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kdump.finding import Code, Finding, Severity
-from kdump.item import (
-    Checked,
-)
+from kdump.item import Checked
 from kdump.render.html.collected import DAMAGED, PASSED, FoundInFile
 from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import parquet
 
-from kdump import item, salvaged, state_rows
+from kdump import item
 from kdump.export.redact import redacted  # noqa: F401 (held here: every table below goes through it)
 from kdump.finding import Code, Finding
 from kdump.render import redact
 from kdump.render.redact import Redactor
+from kdump.row import Row
+from kdump.rows import carved, coordinators, files, lookup, plan, salvaged, usage, verdict
 from kdump.value import Value
 from kdump.words.command import ShellCommand, command_line
 from tests.support import partitions
@@ -424,21 +426,16 @@ PROSE = {
     "TrailingBytes": "name",
     "SanityFailed": "message",
     "SnapshotError": "message",
-    "LookupAnswer": "error",
     "Died": "exception",
-    "Freeable": "why",
-    "Usage": "waits assumed",
     "Operation": "why detail",
-    "Planned": "command plan_id announces journal arguments goes_on",
-    "Prediction": "reason assumed cause",
+    "Planned": "journal arguments partial_arguments",
     "Unchecked": "reason",
-    "Step": "command why once_compared",
+    "Step": "once_compared",
     "ChangeRow": "stands_out",
     "ClusterRow": "fields",
     "Remark": "sentence",
-    "OpenRow": "why abort_command abort_command_before_30",
 }
-"""Texts of items that are sentences, commands or numbers: names are looked for in them."""
+"""Texts of items that no user is shown in a column, and that are sentences: names are looked for in them."""
 NOT_REDACTED = {  # rows of salvage and carve, which have no --redact
     *(
         "CarvedRun",
@@ -459,17 +456,18 @@ NOT_REDACTED = {  # rows of salvage and carve, which have no --redact
 def test_each_text_of_an_item_has_its_rule() -> None:
     classes = {
         name: one
-        for module in (item, state_rows, salvaged)
+        for module in (item, coordinators, files, lookup, plan, salvaged, carved, usage, verdict)
         for name, one in vars(module).items()
         if isinstance(one, type) and issubclass(one, Value) and one.__module__ == module.__name__
     }
-    assert set(redact._FIELDS) | PROSE.keys() | NOT_REDACTED <= classes.keys()
+    assert {name for name, _ in redact._ODD} | PROSE.keys() | NOT_REDACTED <= classes.keys()
     without: dict[str, set[str]] = {}
     for name, one in classes.items():
+        shown = {made.attribute for made in one.columns} if issubclass(one, Row) else set()
         types = {
             field: of for base in reversed(one.__mro__) for field, of in vars(base).get("__annotations__", {}).items()
         }
-        ruled = {*redact._DEFAULT, *redact._FIELDS.get(name, ()), *PROSE.get(name, "").split()}
+        ruled = {*shown, *redact._UNSHOWN, *PROSE.get(name, "").split()}
         texts = {field for field in one.__match_args__ if "str" in types[field] or "bytes" in types[field]}
         if name not in NOT_REDACTED and texts - ruled:
             without[name] = texts - ruled

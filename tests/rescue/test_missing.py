@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.salvaged import SalvageDone
+from kdump.rows.salvaged import SalvageDone
 from tests.support.healing import OPTIONS, batches
 from tests.support.partitions import name, write
 from tests.support.repair_trees import Quick

@@ -11,7 +11,7 @@ import pytest
 from kdump.rescue.carve_output import CarveOutput
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.target import Target
-from kdump.salvaged import SalvageRefused
+from kdump.rows.salvaged import SalvageRefused
 from kdump.storage.fsops import FileOps
 from kdump.storage.refusal import RefusedError
 from tests.support.healing import OPTIONS

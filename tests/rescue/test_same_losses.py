@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kdump
-from kdump.item import Certainty
+from kdump.rows.verdict import Certainty
 from tests.rescue.test_missing import done_of
 from tests.support.runs import FIXTURES, copy_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.item import Loss
+    from kdump.rows.verdict import Loss
 
 BYTES = (20, 57, 100)  # of the last but one batch or of records: shares of a log, in percent
 LEFT_OUT = ("txn", "__", "compact")  # salvage leaves out what is in doubt beside damage: verify does not count that

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.salvaged import SalvageRefused
+from kdump.rows.salvaged import SalvageRefused
 from tests.support.healing import OPTIONS, Quick, batches
 from tests.support.partitions import name, write
 from tests.support.runs import FIXTURES, copy_tree

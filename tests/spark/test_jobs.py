@@ -163,7 +163,7 @@ def test_the_stages_are_told_while_they_run(spark: SparkSession, large: Path, mo
 
 
 def test_a_job_that_fails_says_so_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
-    """Nowhere to write: that is no fault of the files, so it is not passed over."""
+    """NoAnswer to write: that is no fault of the files, so it is not passed over."""
     columns = columns_of("records", ["offset"])
     plan = plan_of(logs_of([str(NODE / "plain-0")], Origins([]), WantedLogs()), 1 << 30)
     (tmp_path / "file").write_text("in the way")

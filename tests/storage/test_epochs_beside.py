@@ -29,7 +29,7 @@ def test_an_epoch_of_a_log_beside_counts_when_a_second_batch_bears_it_out(
 ) -> None:
     log = b"".join(batch(offset, [b"v"], epoch=epoch) for offset, epoch in enumerate(epochs))
     path = str(write(tmp_path / "t-0", {name(0): log}) / name(0))
-    around = EpochsBeside(path, path)
+    around = EpochsBeside(path, ["", path])
     assert (around.before(), around.after()) == (last, first)
 
 
@@ -38,12 +38,12 @@ def test_the_epoch_of_a_lone_batch_counts_when_the_checkpoint_bears_it_out(
     known: int, epoch: int | None, tmp_path: Path
 ) -> None:
     path = str(write(tmp_path / "t-0", {name(9): batch(9, [b"v"], epoch=3)}) / name(9))
-    around = EpochsBeside(path, path, [EpochEntry(known, 0)])
+    around = EpochsBeside(path, ["", path], [EpochEntry(known, 0)])
     assert (around.before(), around.after()) == (epoch, epoch)
 
 
 def test_a_log_that_ends_in_damage_tells_no_epoch(tmp_path: Path) -> None:
     log = b"".join(batch(offset, [b"v"], epoch=3) for offset in range(4))[:-1]
     path = str(write(tmp_path / "t-0", {name(0): log}) / name(0))
-    assert EpochsBeside(path, None).before() is None
-    assert EpochsBeside(str(tmp_path / "none.log"), None).before() is None
+    assert EpochsBeside(path, []).before() is None
+    assert EpochsBeside(str(tmp_path / "none.log"), []).before() is None

@@ -27,7 +27,7 @@ from crc32c import crc32c
 
 import kdump
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from tests.support.damaged_copies import damaged_copies
 from tests.support.healing import OPTIONS, PARTITION, Quick
 from tests.support.partitions import checkpoint, marker, name, snapshot, write

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.producer.transaction_fates import IN_DOUBT
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.salvaged import SalvageRefused
+from kdump.rows.salvaged import SalvageRefused
 from tests.support.healing import OPTIONS, Quick
 from tests.support.runs import FIXTURES, run_kdump
 

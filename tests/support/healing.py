@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kdump.format.read_limits import ReadLimits
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.fsops import FileOps
 from tests.support.damaged_copies import Copies, damaged_copies
 

@@ -140,6 +140,13 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
     run = run_kdump(["salvage", "--name", "t-0", "--to", f"./{name}-out", "--", f"./{one}/{SECOND}.log"], root)
     for command in behind(said(run), "salvage them all: "):
         yield command, (one,)
+    going = f"[ab]*{name}-0"
+    (root / going).mkdir()
+    for base in range(6):
+        write(root / going, {f"{file_name(base)}.deleted": batch(base, [b"v"])})
+    run = run_kdump(["salvage", "--to", "out", "--", f"./{going}"], root)
+    for command in behind(said(run), "to make a partition of it: "):
+        yield command, (f"./{going}",)
     sides = f"{name}-1", f"{name}-2"
     for side in sides:
         write(root / side / "t-0", {file_name(0): batch(0, [side.encode("utf-8", "surrogateescape")])})

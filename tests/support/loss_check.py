@@ -27,7 +27,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checksum import crc32c
 from kdump.format.record.reader import RecordReader
-from kdump.item import Loss, Prediction
+from kdump.rows.verdict import Loss, Prediction
 from kdump.storage.file_source import FileSource
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import run_kdump

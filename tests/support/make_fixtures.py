@@ -276,9 +276,9 @@ FALLEN = [batch(first, PAIR, epoch=epoch) for first, epoch in ((0, 1), (2, 0), (
 
 FIXTURES |= {
     "log-o01-offset-below-name": Fixture(
-        "the log of offset 0 has the name of offset 1",
-        {**segment(1, [B]), name(1): A + B, EPOCHS: EPOCH_0},
-        [("O01", "error", name(1), 0, SIZE)],
+        "the log of offset 0 has the name of offset 2",
+        {**segment(2, [B]), name(2): A + B, EPOCHS: EPOCH_0},
+        [("O01", "error", name(2), 0, SIZE)],
     ),
     "log-o02-offset-overflow": Fixture(
         "the last offset is 2147483648 too high",

@@ -6,17 +6,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
-from kdump.item import (
-    Certainty,
-    Checked,
-    CheckedFile,
-    Loss,
-    PartitionChecked,
-    Prediction,
-    SegmentChecked,
-    SegmentFate,
-    Step,
-)
+from kdump.item import Checked, CheckedFile, PartitionChecked, SegmentChecked
+from kdump.rows.verdict import Certainty, LoadFailure, Loss, Prediction, SegmentFate, Step
 from kdump.storage.file_source import OpenFailure
 from kdump.words.command import ShellCommand, command_line
 
@@ -94,22 +85,22 @@ def hostile(text: str) -> list[Item]:
         OpenFailure(f"{directory}/{name}", "other", f"{directory}: {text}"),
         *[
             Prediction(
-                directory,
-                f"{name}-0",
-                start,
-                loads,
-                stops,
-                why,
-                java,
-                0,
-                5,
-                7,
-                1,
-                (text,),
-                (SegmentFate(0, "truncate", 10),),
-                1,
-                (5, 9),
-                None if loads else (text, text),
+                path=directory,
+                partition=f"{name}-0",
+                start=start,
+                loads=loads,
+                stops=stops,
+                reason=why,
+                reason_class=java,
+                log_start_offset=0,
+                log_end_offset=5,
+                bytes_lost=7,
+                records_lost=1,
+                assumed=(text,),
+                segments=(SegmentFate(0, "truncate", 10),),
+                hidden_records=1,
+                reused_offsets=(5, 9),
+                cause=None if loads else LoadFailure(text, text),
             )
             for start, (loads, stops, why, java) in zip(("clean", "unclean"), starts, strict=True)
         ],
@@ -170,21 +161,21 @@ def large(partitions: int, damaged: int, findings: int) -> Iterator[Item]:
             is_cut = at < damaged and start != "clean"
             segments = (SegmentFate(31_007, "truncate", 51_380_224),) if is_cut else ()
             yield Prediction(
-                path,
-                f"orders-{at}",
-                start,
-                True,
-                None,
-                None,
-                None,
-                1200,
-                40_112 if is_cut else 58_410,
-                214_000_000 * is_cut,
-                18_298 * is_cut,
-                ("index.interval.bytes=4096 (by the stored indexes)",),
-                segments,
-                0,
-                (40_112, 58_409) if is_cut else None,
+                path=path,
+                partition=f"orders-{at}",
+                start=start,
+                loads=True,
+                stops=None,
+                reason=None,
+                reason_class=None,
+                log_start_offset=1200,
+                log_end_offset=40_112 if is_cut else 58_410,
+                bytes_lost=214_000_000 * is_cut,
+                records_lost=18_298 * is_cut,
+                assumed=("index.interval.bytes=4096 (by the stored indexes)",),
+                segments=segments,
+                hidden_records=0,
+                reused_offsets=(40_112, 58_409) if is_cut else None,
             )
     for at in range(damaged):
         path = f"/var/lib/kafka/data/orders-{at}"

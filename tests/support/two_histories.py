@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from tests.support.healing import OPTIONS, PARTITION, Quick, batches
 from tests.support.partitions import checkpoint, name, write
 from tests.support.segments import batch

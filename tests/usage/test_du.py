@@ -17,11 +17,12 @@ from rich.cells import cell_len
 
 from kdump.broker.config import DEFAULTS, Config
 from kdump.finding import Finding
-from kdump.item import Checked, Usage
+from kdump.item import Checked
 from kdump.render.tally import Tally
 from kdump.render.terminal import numbers
 from kdump.render.text.usage import UsageText
 from kdump.render.times import iso
+from kdump.rows.usage import Usage
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.usage import _sums as sums
@@ -351,9 +352,9 @@ def test_a_chart_adds_up_what_it_is_sorted_by() -> None:
         return found
 
     blank: dict[str, Any] = dict.fromkeys(Usage.__match_args__, 0)
-    row = Usage(**{**blank, "by": "key", "exact": True, "freeable": None, "waits": (), "assumed": ()})
+    row = Usage(**{**blank, "by": "key", "exact": True, "freeable": None, "compaction_waits": (), "assumed": ()})
     assert chart(row.replace(by="topic", name=None))[-1].split() == ["0", "B", "in", "0", "files"]
-    lines = chart(row.replace(name=b"a", key_size=1, value_size=99), row.replace(name=None, log_size=40, files=1))
+    lines = chart(row.replace(name=b"a", key_bytes=1, value_bytes=99), row.replace(name=None, log_bytes=40, files=1))
     assert lines[0].startswith("    100 B  100%")
     assert lines[-1].split(None, 2)[2] == "of keys and values, uncompressed; 40 B in 1 file\n"
 
@@ -472,7 +473,7 @@ def test_where_a_file_system_tells_no_blocks_lengths_count(tmp_path: Path, monke
     options = UsageOptions("topic", None, False, None, 0, Config({}), 1 << 20, 1 << 20)
     rows = [one for one in usage([str(tmp_path)], options) if isinstance(one, Usage)]
     assert [one.name for one in rows] == ["busy", "idle", None]
-    assert all(one.allocated == one.size == one.weight for one in rows)
+    assert all(one.allocated_bytes == one.size == one.weight for one in rows)
 
 
 def test_what_batches_say_is_ranked_by_their_bytes(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ Kafka 4.3.1.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.broker.config import MAX_INT
-from kdump.value import Value
+from kdump.format.java_values import MAX_INT
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -136,7 +136,7 @@ def _numbers(bases: Sequence[int], start: int, stop: int) -> range:
     return range(first, bisect_right(bases, stop - 1))
 
 
-class IndexSizes(NamedTuple):
+class IndexSizes(TupleValue):
     """Bytes of the .index and of the .timeindex of a segment."""
 
     offset: int

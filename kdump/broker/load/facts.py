@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.load.disk import Disk
     from kdump.format.source import Source
-    from kdump.item import TornBatch
+    from kdump.rows.verdict import TornBatch
 
 PRODUCER_EXPIRATION = 86_400_000  # producer.id.expiration.ms
 DELETE = "delete"

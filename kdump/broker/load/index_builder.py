@@ -5,13 +5,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.format.batch import _scan, layout
 from kdump.format.index.offset_and_time import OffsetPosition, TimestampOffset
 from kdump.format.java_values import ARGUMENT
 from kdump.format.kernels import wire
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from kdump.format.batch.window import Window
@@ -20,7 +21,7 @@ _OFFSET_ENTRY, _TIME_ENTRY = 8, 12  # bytes
 _NO_TIMESTAMP = -1
 
 
-class Mark(NamedTuple):
+class Mark(TupleValue):
     """A state of an `IndexBuilder` to return to: numbers of entries, and what the next ones depend on."""
 
     entries: int

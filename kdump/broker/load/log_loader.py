@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
@@ -25,15 +25,16 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checkpoint.checkpoint_file import EpochEntry, read_checkpoint
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
-from kdump.format.java_values import IO_CLASSES
+from kdump.format.java_values import IO_CLASSES, MAX_LONG
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
-from kdump.item import TornBatch
 from kdump.ranges import RangeSet
+from kdump.rows.verdict import TornBatch
 from kdump.storage.names import log_bases
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 _INDEXES = (".index", ".timeindex", ".txnindex")
 _KAFKA = "org.apache.kafka.common.KafkaException"
-_NO_END = 2**63 - 1  # Long.MAX_VALUE
 _ROUNDS = 1000  # of splitting segments; each makes new ones, so it ends earlier
 
 
@@ -102,7 +102,7 @@ def _hidden(
     following = dict(pairwise(before))
     was, torn = -1, None  # the last offset that the log has today
     for base in reversed(before):
-        found = known.readable(disk.before[f"{base:020}.log"], base, following.get(base), _NO_END)
+        found = known.readable(disk.before[f"{base:020}.log"], base, following.get(base), MAX_LONG)
         was = found.last
         if base == before[-1] and found.torn is not None:
             torn = found.torn
@@ -275,7 +275,7 @@ class _Loader:
             return
         bases = self._segments.bases
         first = max(0, bisect_right(bases, self._recovery_point) - 1)
-        if self._recovery_point == _NO_END:  # LogSegments.values has nothing from there to there
+        if self._recovery_point == MAX_LONG:  # LogSegments.values has nothing from there to there
             return
         for base in bases[first:]:
             try:
@@ -475,7 +475,7 @@ def count_records(log: Source, base: int, start: int) -> int:
     return sum(_records(window, reader) for window in walk.windows())
 
 
-class Readable(NamedTuple):
+class Readable(TupleValue):
     """What can be read of a log.
 
     Attributes:

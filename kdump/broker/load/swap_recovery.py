@@ -8,6 +8,7 @@ from kdump.broker.load.disk import Disk
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.producer.producer_state_manager import offset_of
 from kdump.format.index.offset_and_time import OffsetIndex
+from kdump.format.java_values import ABOVE_ALL
 from kdump.format.source import BytesSource
 from kdump.storage.names import java_name
 from kdump.value import Value
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
 _KRAFT_DELETED = ".checkpoint.deleted"
-_NEVER = 2**63
 
 
 class Swapped(Value):
@@ -51,7 +51,7 @@ def finish(disk: Disk, facts: PartitionFacts) -> Swapped:
         if name.endswith(_DELETED) and not name.endswith(_KRAFT_DELETED):
             disk.delete(name)
     cleaned = [name for name in disk.names() if name.endswith(_CLEANED)]
-    unfinished = min((offset_of(name) for name in cleaned), default=_NEVER)
+    unfinished = min((offset_of(name) for name in cleaned), default=ABOVE_ALL)
     for name in [name for name in disk.names() if name.endswith(_SWAP)]:
         if offset_of(name) >= unfinished:
             disk.delete(name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kdump.compat.kafka_stream import INVALID
 from kdump.format.batch import layout
-from kdump.format.java_values import ARGUMENT
+from kdump.format.java_values import ARGUMENT, INVALID
 from kdump.format.record.reader import key_and_value
 from kdump.format.record.record_checks import control_problem
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ LARGEST_MARKER = 100
 """Bytes of a batch: what is larger is no marker, whatever its header says; those of today have 78."""
 
 
-class Marker(NamedTuple):
+class Marker(TupleValue):
     """A transaction marker; `timestamp` is ms."""
 
     is_abort: bool

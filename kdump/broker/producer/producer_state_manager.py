@@ -11,7 +11,7 @@ from kdump.broker.producer.replay import Producers
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot, read_snapshot
-from kdump.format.java_values import ARGUMENT
+from kdump.format.java_values import ARGUMENT, MAX_LONG
 from kdump.storage.names import java_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ SNAPSHOT = ".snapshot"
 _TABLE = 16  # buckets of a HashMap at first; it doubles when it is three quarters full
 _STAGE = "producers"
 _DIGITS = 20  # of an offset in a name
-_MAX_LONG = 2**63 - 1
 
 
 class ProducerStates:
@@ -225,7 +224,7 @@ def offset_of(name: str) -> int:
     Source: LogFileUtils.offsetFromFile.
     """
     stem = name[:_DIGITS]
-    if name[_DIGITS : _DIGITS + 1] == "." and stem.isascii() and stem.isdigit() and int(stem) <= _MAX_LONG:
+    if name[_DIGITS : _DIGITS + 1] == "." and stem.isascii() and stem.isdigit() and int(stem) <= MAX_LONG:
         return int(stem)  # as all should be
     java = java_name(name)
     if java.base_offset is None:

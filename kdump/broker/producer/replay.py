@@ -8,17 +8,18 @@ did. Only control batches have a record read.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
+from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from array import array
@@ -30,14 +31,13 @@ if TYPE_CHECKING:
 
 INHERITED = layout.UNKNOWN  # in a field: as it was before the segment
 _NONE = layout.NO_OFFSET
-_NEVER = 2**63
 _NO_BATCH = (-1, _NONE, 0)  # last sequence, last offset, offset delta
 _UNSEEN = ProducerStateEntry(_NONE, *7 * (INHERITED,))
 MOST_PRODUCERS = 250_000  # that are followed at once, and aborted transactions of one segment
 _STALE = 64  # ended transactions in the heap, besides as many as are open
 
 
-class Abort(NamedTuple):
+class Abort(TupleValue):
     """An ABORT marker.
 
     Args:
@@ -136,7 +136,7 @@ class Producers(Value):
         firsts = ((producer, entry.current_txn_first_offset) for producer, entry in self.entries.items())
         first_of = {producer: first for producer, first in firsts if first >= 0}
         # Those that are open from before, the earliest last, each with the number of the marker that ends it.
-        waiting = sorted(((first, segment.ends.get(key, _NEVER)) for key, first in first_of.items()), reverse=True)
+        waiting = sorted(((first, segment.ends.get(key, ABOVE_ALL)) for key, first in first_of.items()), reverse=True)
         found = []
         for number, producer, begun, last, other in segment.aborts:
             while waiting and waiting[-1][1] <= number:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from operator import ge
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
 from kdump.format.batch import layout
@@ -21,6 +21,7 @@ from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +36,7 @@ IN_DOUBT = "in doubt"
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 
-class Hole(NamedTuple):
+class Hole(TupleValue):
     """Offsets that are not there.
 
     Args:
@@ -50,7 +51,7 @@ class Hole(NamedTuple):
     may_end: bool = True
 
 
-class Aborts(NamedTuple):
+class Aborts(TupleValue):
     """What a transaction index says: of all markers with offsets in a range, those that are in no entry were commits.
 
     Args:
@@ -94,7 +95,7 @@ def told_by_index(
     return Aborts(entries, base if first is None else first, reached)
 
 
-class Told(NamedTuple):
+class Told(TupleValue):
     """What became of the batches of a producer, not its markers, with first offsets in [start, stop).
 
     Args:
@@ -112,7 +113,7 @@ class Told(NamedTuple):
     agrees: bool
 
 
-class _Piece(NamedTuple):
+class _Piece(TupleValue):
     """Batches of a producer between which nothing can have ended its transaction.
 
     Args:

@@ -1,4 +1,7 @@
-"""Options for the settings and the clock of a broker: --config, --set and --now."""
+"""Options for the settings and the clock of a broker: --config, --set and --now.
+
+The settings, and the model of the broker, are loaded where somebody gives or asks for them: verify seldom needs them.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.broker.config import DEFAULTS, ClusterSettings, Config, check_name, read_config
-from kdump.broker.load.log_manager import LoadSettings
-from kdump.cli.options.times import clock_of
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kdump.broker.clusters import TopicPolicies
+    from kdump.broker.config import ClusterSettings, Config
+    from kdump.broker.load.log_manager import LoadSettings
 
 
 def settings(given: Mapping[str, Any], config: Config | None = None) -> LoadSettings:
@@ -33,6 +35,9 @@ def settings(given: Mapping[str, Any], config: Config | None = None) -> LoadSett
     Raises:
         click.UsageError: one of them cannot be used.
     """
+    from kdump.broker.load.log_manager import LoadSettings
+    from kdump.cli.options.times import clock_of
+
     now = clock_of("--now", given["now"], quiet=bool(given.get("quiet")))
     config = given_config({**given, "settings": ()}) if config is None else config
     return LoadSettings(now, config, given["index_interval_bytes"])
@@ -47,6 +52,8 @@ def given_config(given: Mapping[str, Any]) -> Config:
     Raises:
         click.UsageError: one of them cannot be used.
     """
+    from kdump.broker.config import Config, check_name
+
     values = properties_of(given["config"])
     try:
         Config(values)
@@ -93,7 +100,8 @@ def topic_policies(given: Mapping[str, Any], paths: Sequence[str]) -> TopicPolic
 
     limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
     where = [*map(os.fspath, paths), *_metadata_dir(properties_of(given["config"]))]
-    return TopicPolicies(where, limits, given_config(given))
+    is_given = given["config"] is not None or given["settings"]
+    return TopicPolicies(where, limits, given_config(given) if is_given else None)
 
 
 def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
@@ -105,6 +113,8 @@ def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
         always: the answer itself does not say so; else it is said where a person looks.
     """
     if config.is_silent and (always or sys.stdout.isatty() or sys.stderr.isatty()):
+        from kdump.broker.config import DEFAULTS
+
         how = "give them by --config or --set, or name __cluster_metadata-0 among the paths"
         say(f"kdump: {verb}: the settings of topics are not in their files. {DEFAULTS}; {how}")
 
@@ -143,6 +153,8 @@ def properties_of(path: str | None) -> dict[str, str]:
     """
     if path is None:
         return {}
+    from kdump.broker.config import read_config
+
     source = open_source(path)
     if isinstance(source, OpenFailure):
         raise click.UsageError(escape(f"--config: {source.sentence}"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kdump.cli.options.help import option
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.render.commentary import answer
 
@@ -19,18 +20,41 @@ def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-help_option = click.option(
-    "-h", "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
+help_option = option(
+    "-h",
+    "--help",
+    group="More",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show,
+    help="Show this message and exit.",
 )
 
-notes_option = click.option(
-    "--notes/--no-notes", default=None, help="In text: list findings of severity note too, or none of them."
+notes_option = option(
+    "--notes/--no-notes",
+    group="What is shown",
+    default=None,
+    help="In text: list findings of severity note too, or none of them.",
 )
 
-raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
+format_option = option(
+    "--format",
+    "layout",
+    group="What is shown",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Layout.",
+)
 
-max_batch_bytes_option = click.option(
+raw_option = option(
+    "--raw", group="What is shown", is_flag=True, help="On a terminal: write keys, payloads and names as they are."
+)
+
+max_batch_bytes_option = option(
     "--max-batch-bytes",
+    group="Limits and processes",
     type=click.IntRange(min=1024),
     metavar="N",
     default=MAX_BATCH_BYTES,
@@ -38,8 +62,9 @@ max_batch_bytes_option = click.option(
     help="The records of a larger batch are not read.",
 )
 
-max_uncompressed_bytes_option = click.option(
+max_uncompressed_bytes_option = option(
     "--max-uncompressed-bytes",
+    group="Limits and processes",
     type=click.IntRange(min=1024),
     metavar="N",
     default=MAX_UNCOMPRESSED_BYTES,
@@ -63,9 +88,10 @@ class _Jobs(click.IntRange):
             self.fail(f"'{value}': a whole number, 0 for all cores", param, ctx)
 
 
-jobs_option = click.option(
+jobs_option = option(
     "-j",
     "--jobs",
+    group="Limits and processes",
     type=_Jobs(min=0),
     metavar="N",
     default=1,
@@ -73,20 +99,22 @@ jobs_option = click.option(
     help="Processes to use; 0: one on every core. The output is the same for every N.",
 )
 
-fail_on_option = click.option(
+fail_on_option = option(
     "--fail-on",
+    group="What is shown",
     type=click.Choice(["error", "warning", "never"]),
     default="error",
     show_default=True,
     help="Which findings make the exit status 3 or 4.",
 )
 
-config_option = click.option(
-    "--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties."
+config_option = option(
+    "--config", group="The broker", metavar="FILE", help="Configuration of the broker or a topic: Java properties."
 )
-settings_option = click.option(
+settings_option = option(
     "--set",
     "settings",
+    group="The broker",
     multiple=True,
     metavar="NAME=VALUE",
     help="One setting of the topics; wins over --config. cleanup.policy=delete: no compaction explains a hole.",

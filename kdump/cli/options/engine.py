@@ -7,36 +7,38 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from kdump.cli.options.help import option, options
 from kdump.exit_status import Exit
 from kdump.render.commentary import say
 from kdump.storage.paths import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
     from kdump.export.origin import Root
 
-_OPTIONS = (
-    click.option(
+engine_options = options(
+    option(
         "--engine",
+        group="Limits and processes",
         type=click.Choice(["auto", "local", "spark"]),
         default="auto",
         show_default=True,
         help="What does the work; auto is local unless --master is given or a path is not local.",
     ),
-    click.option("--master", metavar="URL", help="Run on Spark: the URL of a cluster, or local[N]."),
-    click.option("--java-home", metavar="DIR", help="The Java for Spark; without it JAVA_HOME, PATH, or that of pip."),
+    option(
+        "--master", group="Limits and processes", metavar="URL", help="Run on Spark: the URL of a cluster, or local[N]."
+    ),
+    option(
+        "--java-home",
+        group="Limits and processes",
+        metavar="DIR",
+        help="The Java for Spark; without it JAVA_HOME, PATH, or that of pip.",
+    ),
 )
 _MANIFESTS = (".csv", ".json", ".jsonl")
-
-
-def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def roots_of(paths: Sequence[str]) -> Sequence[Root] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from kdump.cli.options.help import option, options
 from kdump.compat.dump_log_segments_options import STRING
 from kdump.render.escape import escape
 from kdump.render.text.dump import RecordFormat
@@ -23,13 +24,33 @@ if TYPE_CHECKING:
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
 
-_OPTIONS = (
-    click.option("--key-format", type=click.Choice(FORMATS), help="How keys are written, and --key is read."),
-    click.option("--value-format", type=click.Choice(FORMATS), help="How payloads are written."),
-    click.option(
-        "--timestamps", type=click.Choice(("ms", "iso")), default="ms", show_default=True, help="How times are written."
+format_options = options(
+    option(
+        "--key-format",
+        group="Keys and values",
+        type=click.Choice(FORMATS),
+        help="How keys are written, and --key is read.",
     ),
-    click.option("--decoder-command", metavar="CMD", help="Run CMD, which makes JSON of each payload."),
+    option("--value-format", group="Keys and values", type=click.Choice(FORMATS), help="How payloads are written."),
+    option(
+        "--timestamps",
+        group="What is shown",
+        type=click.Choice(("ms", "iso")),
+        default="ms",
+        show_default=True,
+        help="How times are written.",
+    ),
+    option(
+        "--decoder",
+        group="Keys and values",
+        type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
+        metavar="NAME",
+        help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share, none; auto "
+        "goes by the topic of each directory, and is the default in JSON.",
+    ),
+    option(
+        "--decoder-command", group="Keys and values", metavar="CMD", help="Run CMD, which makes JSON of each payload."
+    ),
 )
 # Of these options, which every command line may have, one wins; together with a format they contradict each other.
 _DECODERS = (
@@ -54,13 +75,6 @@ _OWN = (
     "aborted", "key_format", "value_format", "timestamps", "decoder_command", "fate", "config", "settings", "notes",
     "quiet",
 )  # fmt: skip
-
-
-def format_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def check_formats(ctx: click.Context) -> None:

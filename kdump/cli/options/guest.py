@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from kdump.cli.options.help import option, options
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _POWERS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
@@ -36,26 +35,21 @@ def rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int
     return size
 
 
-_OPTIONS = (
-    click.option(
+guest_options = options(
+    option(
         "--max-rate",
+        group="What is checked",
         callback=rate,
         metavar="RATE",
         help="Most bytes to read in a second, by all processes together: 50M.",
     ),
-    click.option(
+    option(
         "--drop-cache",
+        group="What is checked",
         is_flag=True,
         help="Leave the page cache as it is: what it did not hold before is dropped again.",
     ),
 )
-
-
-def guest_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def be_guest(given: dict[str, Any], *, always: bool = False) -> None:

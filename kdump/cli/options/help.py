@@ -1,22 +1,22 @@
-"""Help: options in groups, examples below them, and what a mistake in the use is told to try.
-
-The groups stand here, not at each option: an option of several commands is in one group in all of them. A name may be
-here before its command is; an option that is not here is in the last group, and a test says so.
-"""
+"""Help: options in groups, examples below them, and what a mistake in the use is told to try."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from kdump.value import pattern
 
-_REST = "More"
-_BEFORE_NOW = re.compile(r"-[0-9]+(ms|s|m|h|d)")
-_TIME = re.compile(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
+
+    Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
+
+_BEFORE_NOW = pattern(r"-[0-9]+(ms|s|m|h|d)")
+_TIME = pattern(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
 _DIRECTORY = "name the directory of the partition instead: LOGDIR/TOPIC-N"
 _OF_PATHS = ("dump", "verify", "retention", "du", "export", "reindex", "truncate", "patch-header")
@@ -31,48 +31,50 @@ _MEANT = {
 }
 """What people try, what to do instead, and the commands for which that is so."""
 
-GROUPS = {
-    "Input": (
-        "--files", "--base-offset", "--type", "--from-position", "--max-bytes", "--topic-partition", "--name",
-        "--prefer", "--epochs", "--like", "--min-batches", "--replicas", "--follow", "--idle-timeout", "--accept",
-        "--partitions", "--below-log-start",
-    ),
-    "Selection": (
-        "--from-offset", "--to-offset", "--from-time", "--to-time", "--limit", "--tail", "--key", "--key-regex",
-        "--value-regex", "--header", "--producer-id", "--leader-epoch", "--control", "--transactional", "--tombstones",
-        "--committed", "--aborted", "--group", "--topic", "--table", "--columns", "--at", "--at-offset", "--diff",
-        "--hanging", "--by", "--top",
-    ),
-    "Where to cut": ("truncate --to-offset", "--to-position", "--at-damage", "--with-later-segments"),
-    "What is checked": (
-        "--shallow", "--no-resync", "--contiguous", "--start", "--scrub", "--for", "--max-rate", "--drop-cache",
-        "--check", "--scan", "--index-interval-bytes",
-    ),
-    "What is asked": (
-        "--superseded", "--full-at", "--lag", "--compaction", "--pass", "--high-watermark", "--log-start-offset",
-    ),
-    "What is shown": (
-        "--deep-iteration", "--print-data-log", "--skip-record-metadata", "--stats", "--fate", "--context", "--print",
-        "--timestamps", "--notes", "--no-notes", "--no-fold", "--quiet", "--format", "--reset-csv", "--color", "--raw",
-        "--with-host", "--redact", "--redact-key", "--fail-on",
-    ),
-    "Keys and values": ("--key-format", "--value-format", "--decoder", "--decoder-command"),
-    "Kafka's options": (
-        "--compat", "--max-message-size", "--verify-index-only", "--index-sanity-check", "--key-decoder-class",
-        "--value-decoder-class", "--offsets-decoder", "--transaction-log-decoder", "--cluster-metadata-decoder",
-        "--remote-log-metadata-decoder", "--share-group-state-decoder",
-    ),
-    "What is done": (
-        "--apply", "--quarantine", "--plan-id", "--up-to-damage", "--force", "--snapshot", "--output", "--to", "--out",
-        "--file-format", "--segment-bytes", "--doubtful",
-    ),
-    "The broker": ("--config", "--set", "--now"),
-    "Limits and processes": (
-        "--jobs", "--engine", "--master", "--java-home", "--max-batch-bytes", "--max-uncompressed-bytes",
-    ),
-    _REST: ("--version", "--help"),
-}  # fmt: skip
-"""The options of each group, in the order of the help; `COMMAND --option` for one that means something else there."""
+Group = Literal[
+    "Input", "Selection", "Where to cut", "What is checked", "What is asked", "What is shown", "Keys and values",
+    "Kafka's options", "What is done", "The broker", "Limits and processes", "More",
+]  # fmt: skip
+GROUPS: tuple[Group, ...] = get_args(Group)
+"""The headings of the help, in order; the last one has what is in no other group."""
+
+
+class Option(click.Option):
+    """An option in a group of the help.
+
+    Args:
+        group: its heading; the rest as click has it.
+    """
+
+    def __init__(self, *args: Any, group: Group = "More", **named: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **named)
+        self.group = group
+
+
+def option(*names: str, group: Group, **named: Any) -> Callable[[Decorated], Decorated]:  # noqa: ANN401
+    """Return what gives a command an option.
+
+    Args:
+        names: as it is written; and the name of its value, where that is another.
+        group: the heading under which the help has it, in the order in which the command has its options.
+        named: the rest, as click has it.
+    """
+    return click.option(*names, cls=Option, group=group, **named)
+
+
+def options(*several: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
+    """Return what gives a command several options, in this order.
+
+    Args:
+        several: give it one each.
+    """
+
+    def decorate(command: Decorated) -> Decorated:
+        for one in reversed(several):
+            command = one(command)
+        return command
+
+    return decorate
 
 
 class Command(click.Command):
@@ -137,40 +139,18 @@ def with_hint(usage: str, ctx: click.Context) -> str:
     return f"{usage}\nTry '{ctx.command_path} -h' for help."
 
 
-def group_of(command: str | None, option: click.Option) -> str:
-    """Return the group of an option; the last one for an option that is in none.
-
-    Args:
-        command: its name.
-        option: one of its options.
-    """
-    names = {name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")}
-    names |= {f"{command} {name}" for name in names}
-    found = [heading for heading, known in GROUPS.items() for name in known if name in names]
-    own = [heading for heading, known in GROUPS.items() for name in known if name in names and " " in name]
-    return next(iter((*own, *found)), _REST)
-
-
 def grouped(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield each group of a command's options: its heading, and how each option is written and what it does."""
-    rows: dict[str, list[tuple[int, tuple[str, str]]]] = {heading: [] for heading in GROUPS}
+    rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in GROUPS}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
         if isinstance(param, click.Option) and record is not None:
-            heading = group_of(command.name, param)
             written, said = record
-            rows[heading].append((_place(heading, param), (written, _without_range(said))))
-    for heading, found in rows.items():
-        if found:
-            yield heading, [record for _, record in sorted(found, key=lambda one: one[0])]
+            rows[param.group if isinstance(param, Option) else GROUPS[-1]].append((written, _without_range(said)))
+    yield from ((heading, found) for heading, found in rows.items() if found)
 
 
 def _without_range(said: str) -> str:
     """The text about an option without the numbers that it may be: what is out of range is told when it is typed."""
     said = re.sub(r"; [^];]*x[<>]=[^];]*\]$", "]", said)
     return re.sub(r"  \[[^];]*x[<>]=[^];]*\]$", "", said)
-
-
-def _place(heading: str, option: click.Option) -> int:
-    known = [name.rpartition(" ")[2] for name in GROUPS[heading]]
-    return min((known.index(name) for name in option.opts if name in known), default=-1)

@@ -9,36 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.help import option, options
 from kdump.exit_status import Exit
 from kdump.render.commentary import hide_in_messages, say
 from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from kdump.render.redact import Redactor
 
-_OPTIONS = (
-    click.option(
+redact_options = options(
+    option(
         "--redact",
+        group="What is shown",
         is_flag=True,
         help="Show tokens in place of keys, values, header values, ids, hosts, and names of topics and groups.",
     ),
-    click.option(
+    option(
         "--redact-key",
+        group="What is shown",
         metavar="FILE",
         help="--redact with the key in FILE (mode 0600): equal values have equal tokens in every run with it.",
     ),
 )
 _OTHERS = 0o077
 _MOST = 4096  # bytes of a key
-
-
-def redact_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def redactor_of(given: dict[str, Any], paths: Sequence[str]) -> Redactor | None:
@@ -53,9 +49,9 @@ def redactor_of(given: dict[str, Any], paths: Sequence[str]) -> Redactor | None:
     """
     if not given["redact"] and given["redact_key"] is None:
         return None
-    for name, option in (("compat", "--compat"), ("raw", "--raw"), ("decoder_command", "--decoder-command")):
+    for name, shows in (("compat", "--compat"), ("raw", "--raw"), ("decoder_command", "--decoder-command")):
         if given.get(name):
-            raise click.UsageError(f"--redact hides what {option} shows: they exclude each other.")
+            raise click.UsageError(f"--redact hides what {shows} shows: they exclude each other.")
     from kdump.render.redact import Redactor
 
     path = given["redact_key"]

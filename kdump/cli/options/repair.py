@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.help import option
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -15,21 +17,24 @@ _OF_PLAN = (
     "force", "snapshot",
 )  # fmt: skip
 
-apply_option = click.option("--apply", "wants_apply", is_flag=True, help="Do it; without this nothing is changed.")
+apply_option = option(
+    "--apply", "wants_apply", group="What is done", is_flag=True, help="Do it; without this nothing is changed."
+)
 
-quarantine_option = click.option(
+quarantine_option = option(
     "--quarantine",
+    group="What is done",
     type=click.Path(file_okay=False),
     metavar="DIR",
     help="Where to save what is replaced or cut, and the journal; outside of every log directory.",
 )
 
-plan_id_option = click.option(
-    "--plan-id", metavar="ID", multiple=True, help="Do it only if it is still this plan; may be given several times."
-)
-
-format_option = click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+plan_id_option = option(
+    "--plan-id",
+    group="What is done",
+    metavar="ID",
+    multiple=True,
+    help="Do it only if it is still this plan; may be given several times.",
 )
 
 

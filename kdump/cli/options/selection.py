@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.help import option, options
 from kdump.cli.options.times import time_of
+from kdump.format.java_values import MAX_INT, MAX_LONG
 from kdump.render.escape import escape
 from kdump.words.command import ShellCommand
 
@@ -19,44 +22,38 @@ if TYPE_CHECKING:
 
 _LONG = click.IntRange(min=0)
 _COUNT = click.IntRange(min=1)
-_MAX_LONG = 2**63 - 1
 
-
-_OPTIONS = (
-    click.option("--from-offset", type=_LONG, metavar="N", help="Only what is at or after this offset."),
-    click.option("--to-offset", type=_LONG, metavar="N", help="Only what is before this offset."),
-    click.option("--from-time", metavar="TIME", help="Only what is at or after this time: 2026-11-21, 10:00, now-2h."),
-    click.option("--to-time", metavar="TIME", help="Only what is before this time."),
-    click.option("--from-position", type=_LONG, metavar="N", help="Only batches that begin at byte N or after."),
-    click.option("--limit", type=_COUNT, metavar="N", help="Show N records, then stop."),
-    click.option("--tail", type=_COUNT, metavar="N", help="Show the last N records of each partition."),
-    click.option("--key", "keys", multiple=True, metavar="KEY", help="Only records with this key."),
-    click.option("--key-regex", "patterns", multiple=True, metavar="REGEX", help="Only records whose key has a match."),
-    click.option(
+_select = partial(option, group="Selection")
+selection_options = options(
+    _select("--from-offset", type=_LONG, metavar="N", help="Only what is at or after this offset."),
+    _select("--to-offset", type=_LONG, metavar="N", help="Only what is before this offset."),
+    _select("--from-time", metavar="TIME", help="Only what is at or after this time: 2026-11-21, 10:00, now-2h."),
+    _select("--to-time", metavar="TIME", help="Only what is before this time."),
+    option(
+        "--from-position", group="Input", type=_LONG, metavar="N", help="Only batches that begin at byte N or after."
+    ),
+    _select("--limit", type=_COUNT, metavar="N", help="Show N records, then stop."),
+    _select("--tail", type=_COUNT, metavar="N", help="Show the last N records of each partition."),
+    _select("--key", "keys", multiple=True, metavar="KEY", help="Only records with this key."),
+    _select("--key-regex", "patterns", multiple=True, metavar="REGEX", help="Only records whose key has a match."),
+    _select(
         "--value-regex", "value_patterns", multiple=True, metavar="REGEX", help="Only records whose value has a match."
     ),
-    click.option("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only records with this header."),
-    click.option(
-        "--producer-id", "producers", type=click.IntRange(-1, 2**63 - 1), multiple=True, metavar="N",
+    _select("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only records with this header."),
+    _select(
+        "--producer-id", "producers", type=click.IntRange(-1, MAX_LONG), multiple=True, metavar="N",
         help="Only batches of this producer.",
     ),
-    click.option(
-        "--leader-epoch", "epochs", type=click.IntRange(-1, 2**31 - 1), multiple=True, metavar="N",
+    _select(
+        "--leader-epoch", "epochs", type=click.IntRange(-1, MAX_INT), multiple=True, metavar="N",
         help="Only batches of this leader epoch.",
     ),
-    click.option("--control", is_flag=True, help="Only control batches."),
-    click.option("--transactional", is_flag=True, help="Only batches that are part of a transaction."),
-    click.option("--tombstones", is_flag=True, help="Only records whose value is null."),
-    click.option("--committed", is_flag=True, help="Only what a consumer with isolation.level=read_committed gets."),
-    click.option("--aborted", is_flag=True, help="Only records of aborted transactions."),
+    _select("--control", is_flag=True, help="Only control batches."),
+    _select("--transactional", is_flag=True, help="Only batches that are part of a transaction."),
+    _select("--tombstones", is_flag=True, help="Only records whose value is null."),
+    _select("--committed", is_flag=True, help="Only what a consumer with isolation.level=read_committed gets."),
+    _select("--aborted", is_flag=True, help="Only records of aborted transactions."),
 )  # fmt: skip
-
-
-def selection_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> Selection | None:
@@ -117,10 +114,10 @@ def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
         if name in fields:
-            fields[name] = min(fields[name], _MAX_LONG)  # nothing is above it
-    for name, option in (("from_time", "--from-time"), ("to_time", "--to-time")):
+            fields[name] = min(fields[name], MAX_LONG)  # nothing is above it
+    for name, written in (("from_time", "--from-time"), ("to_time", "--to-time")):
         if given[name] is not None:
-            fields[name] = time_of(option, given[name], quiet=bool(given.get("quiet")))
+            fields[name] = time_of(written, given[name], quiet=bool(given.get("quiet")))
     if fields:
         from kdump.dump.selection import contradiction
 

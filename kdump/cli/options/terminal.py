@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.help import option
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
     from kdump.render.terminal.progress import Bar
 
 _NO_COLOR = {"auto": None, "always": False, "never": True}  # what rich is told; None: it asks NO_COLOR
-color_option = click.option(
+color_option = option(
     "--color",
+    group="What is shown",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,

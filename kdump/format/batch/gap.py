@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.resync import header_makes_sense
 from kdump.value import Value
@@ -65,10 +65,6 @@ class StandingHeader(Value):
         if length >= self.length:
             return self
         return self.replace(count=None) if length >= layout.LAST_OFFSET_DELTA_AT + 4 else None
-
-
-UNFINISHED = (Code.L01, Code.L02, Code.L03)
-"""What stands at the end of a log while a broker appends to it: then it is no damage, but V03."""
 
 
 class _Part(Value):
@@ -288,9 +284,9 @@ class Gap:
         offsets: tuple[int | None, int | None],
     ) -> Finding:
         found = None
-        if code in (Code.L05, Code.L06, Code.L08):
+        if Trait.BATCH_LENGTH in code.traits:
             found = int.from_bytes(self._source.read_at(part.start + layout.SIZE_AT, 4), "big", signed=True)
-        if code in UNFINISHED and self._source.is_growing:
+        if Trait.UNFINISHED in code.traits and self._source.is_growing:
             code, values = Code.V03, {}
         header = part.header
         if header is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Trait
 from kdump.format.batch import layout
 from kdump.value import Value
 
@@ -25,9 +25,6 @@ _PLACES = {
     "partitionLeaderEpoch": (layout.LEADER_EPOCH_AT, 4),
     "magic": (layout.MAGIC_AT, 1),
 }
-_CODES = {
-    Code.O01, Code.O02, Code.O03, Code.E01, Code.E02, Code.B03, Code.B04, Code.L05, Code.L06, Code.L07, Code.L08,
-}  # fmt: skip
 
 
 class Patch(Value):
@@ -45,10 +42,13 @@ class Patch(Value):
 
 def is_of_header(finding: Finding) -> bool:
     """Tell whether a field of a header is wrong that no CRC covers, or that the CRC itself determines."""
-    if finding.code is Code.B02:
+    code = finding.code
+    if code is Code.B02:
         return finding.field == "magic"
-    is_length = finding.code in (Code.L05, Code.L06, Code.L07, Code.L08)
-    return finding.code in _CODES and not (is_length and finding.gap) and not finding.is_overlap
+    if code is Code.E03:  # the leader-epoch-checkpoint says another one, and that may be what is wrong
+        return False
+    is_gap = finding.gap and Trait.BATCH_LENGTH in code.traits
+    return Trait.PATCH_HEADER in code.traits and not is_gap and not finding.is_overlap
 
 
 def patch_of(finding: Finding, source: Source) -> Patch:

@@ -6,6 +6,9 @@ files are big-endian.
 
 from __future__ import annotations
 
+from kdump.format.java_values import MAX_INT as MAX_INT
+from kdump.format.java_values import MAX_LONG, MIN_LONG
+
 # --- what all magics share: Records -------------------------------------------------------------------------
 OFFSET_AT = 0  # i64
 SIZE_AT = 8  # i32, bytes after this field
@@ -45,8 +48,7 @@ MIN_SIZE_V1 = 22
 ATTRIBUTES_UNUSED_LEGACY = 0xF0
 
 MAGIC_V2 = 2
-MAX_INT = 2**31 - 1
-LARGEST_OFFSET = 2**63 - 2  # that a batch can have: the log end, one above it, is a long too
+LARGEST_OFFSET = MAX_LONG - 1  # that a batch can have: the log end, one above it, is a long too
 LONGEST_VARINT = 5
 CONTROL_KEY_SIZE = 4  # version and type, i16 each
 MARKER_SIZE = 6  # version i16, coordinator epoch i32
@@ -108,7 +110,7 @@ SHORT_V2 = 5  # magic 2 or above, and size field below 49
 BORDER_LAST_OFFSET = 0
 BORDER_EPOCH = 1
 BORDER_WIDTH = 2
-UNKNOWN = -(2**63)  # in a border: there is nothing before
+UNKNOWN = MIN_LONG  # in a border: there is nothing before
 
 # --- what the indexes of a segment get -----------------------------------------------------------------------
 # State: position after which a batch gets an entry, offset of the last entry, the largest timestamp with its offset,

@@ -16,10 +16,12 @@ Source: LocalLog.roll, LogSegment.ensureOffsetInRange.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import OVERLAP, Code, Finding, Report
 from kdump.format.batch import layout
+from kdump.format.java_values import MIN_LONG
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
 
 
-class HeaderFacts(NamedTuple):
+class HeaderFacts(TupleValue):
     """The fields of one batch that the folds compare.
 
     Args:
@@ -135,7 +137,7 @@ def unknown() -> None:
     """Nobody knows where the log ends."""
 
 
-class _Waiting(NamedTuple):
+class _Waiting(TupleValue):
     """A batch that waits for those behind it to be judged.
 
     Args:
@@ -157,7 +159,7 @@ _MOST = 6  # batches that wait
 _SURE = 3  # so many that adjoin each other are right
 _WRONG, _HOLE, _BACK = 100, 10, 250  # what a wrong batch, a hole, and going back below what was believed cost
 _NEVER = 1 << 40
-_BITS = (*(1 << bit for bit in range(63)), -(1 << 63))
+_BITS = (*(1 << bit for bit in range(63)), MIN_LONG)
 
 
 class OffsetFold:

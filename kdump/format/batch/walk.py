@@ -12,12 +12,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.framing import Judge
-from kdump.format.batch.gap import BUDGET_SPENT, NOT_SEARCHED, not_searched
 from kdump.format.batch.header_checks import HeaderChecks
 from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.resync import Resync
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.batch.epoch_order import EpochsAround
-    from kdump.format.batch.framing import FrameVerdict
+    from kdump.format.batch.framing import FrameVerdict, Judge
     from kdump.format.source import Source
 
 _OFFSETS = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
@@ -112,16 +111,21 @@ class CheckedWalk:
     ) -> None:
         self._source = source
         self._report = report
-        self._segment = segment
+        self._segment, self._next_base = segment, next_base
         self._limit = max_batch_bytes
         self._buffer = Buffer(source)
         self._window_size = WINDOW_SIZE
         self._resync = Resync(source, hints, search=resync)
         self._fresh = self._resync.state
-        self._judge = Judge(source, report, self._resync, segment, next_base)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
         self.checks = HeaderChecks(source.name, report, segment, next_base, known_end, around)
         self._ended = False
+
+    @cached_property
+    def _judge(self) -> Judge:
+        from kdump.format.batch.framing import Judge  # few logs have damage that must be judged
+
+        return Judge(self._source, self._report, self._resync, self._segment, self._next_base)
 
     @property
     def state(self) -> WalkState:
@@ -193,6 +197,8 @@ class CheckedWalk:
         """The budget of the search was spent: batches may begin where none was looked for."""
         start = self._resync.spent_from
         if start is not None:
+            from kdump.format.batch.gap import BUDGET_SPENT, NOT_SEARCHED, not_searched
+
             length = self._source.size - start
             why = BUDGET_SPENT if self._resync.searches else NOT_SEARCHED
             self._report(Finding(Code.L12, self._source.name, start, length, values=not_searched(why)))

@@ -13,12 +13,12 @@ import re
 from array import array
 from collections.abc import Sequence
 from operator import eq
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from kdump.format.checkpoint.text_lines import MAX_FINDINGS, Property, TextDamage, line_at, lines, split, text_of
 from kdump.format.java_values import ARGUMENT, IO, JavaComplaint, parse_number, quote, uuid_complaint
 from kdump.format.kinds import TEXT_KINDS, FileKind
-from kdump.value import Value
+from kdump.value import TupleValue, Value, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,21 +48,21 @@ MAX_BYTES = 1 << 23  # larger files are not read: 100,000 partitions have about 
 MAX_SMALL_BYTES = 1 << 16  # the same for files that have a few lines
 MAX_LINE = 1 << 16  # longer lines are not decoded: a broker's own have about 300 bytes at most
 
-_MAYBE_ENTRY = re.compile(rb"\S\s+[+-]?[\d\x80-\xff]")  # any other line is malformed
-_BLANKS = re.compile(r"\s+", re.ASCII)  # what Java takes for blanks
+_MAYBE_ENTRY = pattern(rb"\S\s+[+-]?[\d\x80-\xff]")  # any other line is malformed
+_BLANKS = pattern(r"\s+", re.ASCII)  # what Java takes for blanks
 _SMALL_KINDS = frozenset(
     (FileKind.PARTITION_METADATA, FileKind.META_PROPERTIES, FileKind.QUORUM_STATE, FileKind.CLEAN_SHUTDOWN)
 )
 
 
-class EpochEntry(NamedTuple):
+class EpochEntry(TupleValue):
     """The leader epoch that begins at `start_offset`."""
 
     epoch: int
     start_offset: int
 
 
-class TopicPartitionOffset(NamedTuple):
+class TopicPartitionOffset(TupleValue):
     """One offset of one partition: recovery point, log start, high watermark or first dirty offset."""
 
     topic: str

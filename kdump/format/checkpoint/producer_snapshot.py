@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, overload
 
 from kdump.format.checksum import crc32c
-from kdump.value import Value
+from kdump.format.java_values import MAX_INT
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,6 @@ Release = str
 
 VERSION = 1
 CRC_FROM = 6  # the CRC covers everything from the count on, bytes after the last entry included
-MAX_INT = 2**31 - 1
 THROWN_AWAY = "deletes the file and uses an older one"
 """What a broker does with a snapshot that it cannot read."""
 TOO_LARGE = "Required array size too large"  # Files.readAllBytes: an OutOfMemoryError in the broker
@@ -47,7 +47,7 @@ _FIELD_ENDS = (
 )
 
 
-class ProducerStateEntry(NamedTuple):
+class ProducerStateEntry(TupleValue):
     """The state of one producer, in wire order and as stored.
 
     `last_offset` below 0: it has no batch, the sequences mean nothing. `current_txn_first_offset` below 0:

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.text_lines import Property, lines, split, text_of
 from kdump.format.java_values import ARGUMENT, IO, RUNTIME, JavaComplaint, parse_number, quote, uuid_complaint
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.format.checkpoint.text_lines import Properties, TextDamage
 
-_COLON = re.compile(r":\s+", re.ASCII)
+_COLON = pattern(r":\s+", re.ASCII)
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
-_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*+)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_KEY = pattern(r"((?:\\.|[^\\=: \t\f])*+)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+_ESCAPE = pattern(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ZERO_UUID = re.compile(r"A{21}[A-P]")
+_ZERO_UUID = pattern(r"A{21}[A-P]")
 
 
 def read_partition_metadata(data: bytes, damage: TextDamage) -> Properties:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.finding import Code, Finding
 from kdump.format.java_values import IO_CLASSES, NOT_UTF8, JavaComplaint
 from kdump.format.kinds import FileKind
+from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
     from kdump.finding import Report
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 _CODES = {FileKind.PARTITION_METADATA: Code.K05, FileKind.EPOCHS: Code.K04}
 MAX_FINDINGS = 100  # of one file; one more stands for all the rest
 
-_LINE_END = re.compile(rb"\r\n|\n|\r")  # BufferedReader.readLine
+_LINE_END = pattern(rb"\r\n|\n|\r")  # BufferedReader.readLine
 
 
-class Property(NamedTuple):
+class Property(TupleValue):
     """One named value: text, or what JSON had there (nested JSON as compact text)."""
 
     name: str

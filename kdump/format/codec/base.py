@@ -30,6 +30,18 @@ class CompressionType(IntEnum):
         return self.name.lower()
 
 
+_NAMES = tuple(codec.label for codec in CompressionType)
+
+
+def codec_name(number: int) -> str:
+    """Return Kafka's name of a codec, `unknown:N` where Kafka has none.
+
+    Args:
+        number: the codec bits of a batch.
+    """
+    return _NAMES[number] if number < len(_NAMES) else f"unknown:{number}"
+
+
 class CodecProblem(Value):
     """The reason why a stream could not be read to its end, or a fault that loses no bytes.
 

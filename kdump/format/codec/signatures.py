@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32
+from kdump.format.codec.base import CompressionType
 from kdump.format.kernels import wire
 
 SIGNATURES = (
-    ("gzip", b"\x1f\x8b\x08"),
-    ("snappy", b"\x82SNAPPY\x00"),
-    ("lz4", b"\x04\x22\x4d\x18"),
-    ("zstd", b"\x28\xb5\x2f\xfd"),
+    (CompressionType.GZIP.label, b"\x1f\x8b\x08"),
+    (CompressionType.SNAPPY.label, b"\x82SNAPPY\x00"),
+    (CompressionType.LZ4.label, b"\x04\x22\x4d\x18"),
+    (CompressionType.ZSTD.label, b"\x28\xb5\x2f\xfd"),
 )
 NOT_COMPRESSED = "records that are not compressed"
 VARINT_BYTES, VARLONG_BYTES = wire.WIDEST_INT, wire.WIDEST_LONG

@@ -15,17 +15,17 @@ from array import array
 from bisect import bisect_right
 from itertools import chain
 from struct import Struct
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from kdump.format.batch import _scan
-from kdump.format.java_values import as_long
+from kdump.format.java_values import MAX_INT, as_long
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.source import Source
 
-MAX_INT = 2**31 - 1
 WARM_BYTES = 8192  # AbstractIndex.warmEntries
 PAGE_BYTES = 2 * WARM_BYTES  # pages end with the file: the last has all of the warm section
 CHUNK_ENTRIES = 8192
@@ -36,14 +36,14 @@ KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
 
 
-class OffsetPosition(NamedTuple):
+class OffsetPosition(TupleValue):
     """The batch that ends with `offset` (absolute) starts at byte `position` of the log."""
 
     offset: int
     position: int
 
 
-class TimestampOffset(NamedTuple):
+class TimestampOffset(TupleValue):
     """No record up to `offset` (absolute) is later than `timestamp` (ms)."""
 
     timestamp: int

@@ -5,13 +5,13 @@ Texts are Kafka's, with `{file}` where it prints a path, as in `kdump.format.ind
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from itertools import starmap
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format.index.offset_and_time import FILE, chunks
+from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 
-class AbortedTxn(NamedTuple):
+class AbortedTxn(TupleValue):
     """One aborted transaction; `version` is what Kafka prints: only the first of its two bytes, signed."""
 
     version: int
@@ -48,7 +48,7 @@ class TransactionIndex:
 
     _slot = Struct(">bxqqqq")
     entry_size = _slot.size
-    _unknown_version = re.compile(rb"[\x01-\x7f]")  # the byte is signed, and Kafka asks for version > 0
+    _unknown_version = pattern(rb"[\x01-\x7f]")  # the byte is signed, and Kafka asks for version > 0
 
     def __init__(self, source: Source, base_offset: int) -> None:
         self.base_offset = base_offset

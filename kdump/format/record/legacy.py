@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
+from kdump.format.java_values import MAX_LONG
 from kdump.format.record import _records
 from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, CutRecord, shifted
 from kdump.format.record.cut_record import CutError, Feed, MessagePieces, cut_message
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Event
 
-_MAX_LONG = 2**63 - 1
 _STREAM_SIZE = 256 * 1024
 
 
@@ -85,7 +85,7 @@ class InnerMessages:
                     why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}",
                 )
                 return
-            if base > _MAX_LONG:
+            if base > MAX_LONG:
                 base = 0  # in Java the difference is below 0 then, and Kafka adds nothing to the offsets
         for view, count, cut in self._messages(data, base):
             good = self._uncompressed(count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.finding import NOT_ALL_READ, Capped, Code, Finding
+from kdump.finding import Capped, Code, Finding, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import offsets_at
 from kdump.format.codec.base import CompressionType
@@ -204,7 +204,7 @@ def not_read(file: str, chunk: Chunk) -> Iterator[Finding]:
             yield _finding(file, chunk, k, Code.B02 if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 else Code.B01)
     if problem is not None and _ends_in_records(problem):
         for one in _problem(file, chunk, problem):  # of a right CRC
-            if one.code not in NOT_ALL_READ:
+            if Trait.NOT_ALL_READ not in one.code.traits:
                 yield one
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
-from kdump.item import Certainty, Checked, Loss, PartitionChecked, Prediction, SegmentChecked, Step
+from kdump.item import Checked, PartitionChecked, SegmentChecked
 from kdump.render.fold import FileFindings
 from kdump.render.tally import status
+from kdump.rows.verdict import Certainty, Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ are one mark that counts them: a map has a few hundred marks, whatever the log h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.render.html.collected import CODES, DAMAGED, MARK, PASSED, SUSPECT
 from kdump.render.terminal.numbers import byte_span, counted
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ _SAME = 250  # parts of an axis: places closer than one of them are one mark
 _MOST_CODES = 3  # that a mark names
 
 
-class MapMark(NamedTuple):
+class MapMark(TupleValue):
     """Something on an axis.
 
     Args:

@@ -11,9 +11,9 @@ from kdump.render.terminal.numbers import counted, size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.item import Prediction
     from kdump.render.html.collected import PartitionFound
     from kdump.render.tally import Tally
+    from kdump.rows.verdict import Prediction
 
 _BOTH = 2
 _AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "the loss of its checkpoints"}
@@ -91,7 +91,7 @@ def _lost(found: Sequence[PartitionFound], tally: Tally) -> str:
         first = f"Readers do not get {offsets}{known}; how many records the rest had, nobody can tell."
     else:
         first = f"Readers do not get {counted(tally.records_lost, 'record')} ({offsets})."
-    compared = [loss for one in found for loss in one.lost.losses if loss.elsewhere is not None]
+    compared = [loss for one in found for loss in one.lost.losses if loss.replicas is not None]
     if not compared:
         return first
     nowhere = sum(loss.offsets for loss in compared if not loss.elsewhere)

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from kdump.finding import Severity
+from kdump.finding import Severity, Trait
 from kdump.format.kinds import FileKind
 from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.item import Prediction, Step
     from kdump.render.fold import Folded
     from kdump.render.html.collected import Collected, FoundInFile, PartitionFound, SegmentFound
     from kdump.render.tally import Tally
+    from kdump.rows.verdict import Prediction, Step
 
 _ROWS = 100  # sound partitions that have a row of their own
 _LISTED = 12  # marks of an axis that stand below it as text
@@ -289,7 +289,7 @@ class Report:
         lost, found = LossSum(one.path), []
         for loss in one.lost.losses:
             lost.add(loss)
-            elsewhere = loss.elsewhere
+            elsewhere = loss.replicas
             found.append(
                 {
                     "offsets": _range(loss.offset, loss.last_offset),
@@ -658,7 +658,7 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
                 "sentences": prediction_sentences(row, _end(one)),
                 "exact": f"lost bytes: {row.bytes_lost}, records: {row.records_lost}" if row.bytes_lost else "",
                 "assumed": list(row.assumed),
-                "cause": None if row.cause is None else f"{row.cause[0]} in {row.cause[1]}",
+                "cause": None if row.cause is None else f"{row.cause.code} in {row.cause.file}",
                 "java": row.reason_class,
             }
         )
@@ -717,8 +717,12 @@ def _compared(name: str, replicas: Sequence[PartitionFound]) -> dict[str, Any]:
         lacks = LossSum(one.path)
         for loss in lost:
             lacks.add(loss)
-        other = sorted({code.name for file in one.files.values() for code in file.whole if code.name[0] == "D"})
-        other += sorted({code.name for file in one.files.values() for code, _ in file.codes if code.name[0] == "D"})
+        other = sorted(
+            {code.name for file in one.files.values() for code in file.whole if Trait.OTHER_REPLICA in code.traits}
+        )
+        other += sorted(
+            {code.name for file in one.files.values() for code, _ in file.codes if Trait.OTHER_REPLICA in code.traits}
+        )
         rows.append(
             {
                 "path": one.title,

@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kdump.figures import Figures
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
@@ -26,11 +25,12 @@ from kdump.item import (
     TimeEntries,
 )
 from kdump.render.escape import escape
-from kdump.render.figures import figures_json
-from kdump.render.json.lines import finding_json, line, name, summary_json
+from kdump.render.json.lines import line, name, row_json, summary_json
 from kdump.render.json.writer import JsonWriter
 from kdump.render.tally import Tally, status
 from kdump.render.text.dump import error_to
+from kdump.rows.files import UNREAD, FileRow, SegmentRow
+from kdump.rows.stats import Figures
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.exit_status import RunStatus
     from kdump.item import Item
+    from kdump.output import Output
     from kdump.render.json._json import Decode
     from kdump.render.redact import Redactor
     from kdump.render.text.buffer import Write
     from kdump.render.text.dump import RecordFormat
-    from kdump.workers import Output
 
 
 def json_sink(
@@ -178,7 +178,7 @@ class DumpJson:
         elif isinstance(item, OpenFailure):
             self._not_read(item)
         elif isinstance(item, Figures):
-            self._line(figures_json(item))
+            self._line(row_json(item))
         elif isinstance(item, FileTurn):
             self._turn(item)
         elif isinstance(item, Looked):
@@ -254,7 +254,7 @@ class DumpJson:
     def _finding(self, finding: Finding) -> None:
         self._tally.see(finding)
         self._severities[finding.severity] += 1 + (finding.more or 0)
-        self._line(finding_json(finding))
+        self._line(row_json(finding))
 
     def _start(self, file: FileStart) -> None:
         self._segment()
@@ -275,8 +275,7 @@ class DumpJson:
             self._writer.begin(file.path, self._decode())
         if self._stats:
             return
-        fields = {"file": name(file.path), "kind": file.kind.value, "baseOffset": file.base_offset, "size": file.size}
-        self._line(line("file", fields))
+        self._line(row_json(FileRow(file.path, file.kind.value, file.base_offset, file.size)))
 
     def _turn(self, turn: FileTurn) -> None:
         """Take in hand a file of one directory; what was in hand of another one goes on later."""
@@ -304,18 +303,19 @@ class DumpJson:
         if self._file.kind is not FileKind.LOG or self._stats:
             return
         base = self._file.base_offset
-        fields = {
-            "file": name(self._file.path),
-            "baseOffset": base,
-            "nextOffset": base if log.last is None else wire.add(log.last, 1),
-            "size": size,
-            "batches": log.batches,
-            "records": log.records,
-            "firstTimestamp": log.first_timestamp,
-            "maxTimestamp": log.max_timestamp,
-            "status": "UNREAD" if self._unread and not self._severities[Severity.ERROR] else status(self._severities),
-        }
-        self._line(line("segment", fields))
+        is_unread = self._unread and not self._severities[Severity.ERROR]
+        row = SegmentRow(
+            self._file.path,
+            base,
+            base if log.last is None else wire.add(log.last, 1),
+            size,
+            batches=log.batches,
+            records=log.records,
+            first_timestamp=log.first_timestamp,
+            max_timestamp=log.max_timestamp,
+            status=UNREAD if is_unread else status(self._severities),
+        )
+        self._line(row_json(row))
 
     def _other(self, item: Item) -> None:
         if isinstance(item, OffsetEntries):

@@ -10,12 +10,12 @@ from kdump.decode.file_decoder import AUTO, FileDecoder
 from kdump.format.kinds import FileKind
 from kdump.item import FileStart
 from kdump.render.json.dump import json_writer
-from kdump.render.json.lines import finding_json, location_json
+from kdump.render.json.lines import row_json
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
-    from kdump.item import LookupAnswer
+    from kdump.rows.lookup import LookupAnswer
 
 
 class JsonSink:
@@ -27,11 +27,11 @@ class JsonSink:
 
     def location(self, location: LookupAnswer) -> None:
         """Write an answer."""
-        self._line(location_json(location))
+        self._line(row_json(location))
 
     def finding(self, finding: Finding) -> None:
         """Write a finding."""
-        self._line(finding_json(finding))
+        self._line(row_json(finding))
 
     def chunk(self, file: str, chunk: Chunk) -> None:
         """Write a batch, or a record of it."""

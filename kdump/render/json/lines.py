@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.render.escape import escape
+from kdump.row import Kind
 
 if TYPE_CHECKING:
-    from kdump.finding import Finding
-    from kdump.item import LookupAnswer, Loss, Prediction, Step
+    from collections.abc import Callable
+    from enum import Enum
+
+    from kdump.finding import Code
+    from kdump.row import Column, Row
 
 
 def line(type_: str, fields: dict[str, object]) -> str:
@@ -19,102 +23,38 @@ def line(type_: str, fields: dict[str, object]) -> str:
     return json.dumps({"type": type_, **fields}, separators=(",", ":"))
 
 
-def finding_json(finding: Finding) -> str:
-    """Return the line of a finding."""
-    return line(
-        "finding",
-        {
-            "code": finding.code.name,
-            "name": finding.code.slug,
-            "severity": finding.severity.value,
-            "file": name(finding.file),
-            "position": finding.position,
-            "length": finding.length,
-            "gap": finding.gap,
-            "offset": finding.offset,
-            "lastOffset": finding.last_offset,
-            "offsetsFrom": finding.offsets_from,
-            "field": finding.field,
-            "expected": safe_value(finding.expected),
-            "found": safe_value(finding.found),
-            "message": safe_text(finding.message),
-            "remedy": safe_text(finding.remedy),
-            "repair": finding.repair,
-            "count": finding.count,
-            "because": None if finding.because is None else finding.because.name,
-            "more": finding.more,
-        },
-    )
+def row_json(row: Row) -> str:
+    """Return the line of a row."""
+    return line(row.row_name, fields_of(row))
 
 
-def location_json(location: LookupAnswer) -> str:
-    """Return the line of an answer."""
-    return line(
-        "location",
-        {
-            "query": safe_text(location.query.strip()),
-            "offset": location.offset,
-            "timestamp": location.timestamp,
-            "leaderEpoch": location.leader_epoch,
-            "file": None if location.file is None else name(location.file),
-            "position": location.position,
-            "baseOffset": location.base_offset,
-            "lastOffset": location.last_offset,
-            "error": safe_value(location.error),
-        },
-    )
+def fields_of(row: Row) -> dict[str, object]:
+    """Return the keys and values of a row, those of rows within it too."""
+    return {
+        made.key: value if encode is None else encode(value)
+        for made, encode in _encoders(type(row))
+        for value in (getattr(row, made.attribute),)
+    }
 
 
-def loss_json(loss: Loss) -> str:
-    """Return the line of offsets that a reader does not get."""
-    return line(
-        "loss",
-        {
-            "partition": name(loss.partition),
-            "file": None if loss.file is None else name(loss.file),
-            "position": loss.position,
-            "length": loss.length,
-            "offset": loss.offset,
-            "lastOffset": loss.last_offset,
-            "records": loss.records,
-            "certainty": loss.certainty.value,
-            "because": list(loss.because),
-            "elsewhere": [name(path) for path in loss.elsewhere or ()],
-        },
-    )
+def _encoders(of: type[Row]) -> list[tuple[Column, Callable[[Any], object] | None]]:
+    found = _ENCODERS.get(of)
+    if found is None:
+        found = _ENCODERS[of] = [(made, _encoder(made)) for made in of.columns]
+    return found
 
 
-def prediction_json(one: Prediction) -> str:
-    """Return the line of what a broker does with a partition."""
-    segments = [{"baseOffset": it.base_offset, "action": it.action, "size": it.size} for it in one.segments]
-    return line(
-        "prediction",
-        {
-            "partition": name(one.partition),
-            "start": one.start,
-            "loads": one.loads,
-            "stops": one.stops,
-            "reason": safe_value(one.reason),
-            "reasonClass": one.reason_class,
-            "logStartOffset": one.log_start_offset,
-            "logEndOffset": one.log_end_offset,
-            "bytesLost": one.bytes_lost,
-            "recordsLost": one.records_lost,
-            "hiddenRecords": one.hidden_records,
-            "reusedOffsets": None if one.reused_offsets is None else list(one.reused_offsets),
-            "cause": None if one.cause is None else {"code": one.cause[0], "file": name(one.cause[1])},
-            "assumed": [safe_text(what) for what in one.assumed],
-            "segments": segments,
-        },
-    )
+_ENCODERS: dict[type, list[tuple[Column, Callable[[Any], object] | None]]] = {}
 
 
-def step_json(step: Step) -> str:
-    """Return the line of what to do next."""
-    return line(
-        "step",
-        {"n": step.n, "command": step.command, "why": safe_text(step.why), "instead": list(step.instead)},
-    )
+def _encoder(made: Column) -> Callable[[Any], object] | None:
+    """How a value of a column is written; None where JSON has it as it is."""
+    one = _OF_KIND.get(made.kind)
+    if made.is_list and made.is_optional:
+        return lambda value: None if value is None else [one(each) for each in value] if one else list(value)
+    if made.is_list:
+        return lambda value: [one(each) for each in value] if one else list(value)
+    return None if one is None else lambda value: None if value is None else one(value)
 
 
 def summary_json(totals: dict[str, int], unchecked: list[tuple[str | None, str]], status: int) -> str:
@@ -139,8 +79,10 @@ def text_or_bytes(data: bytes | None) -> object:
         return {"base64": base64.b64encode(data).decode("ascii")}
 
 
-def name(path: str) -> object:
+def name(path: str | bytes) -> object:
     """Return a path as JSON has it: it is bytes too, and not always UTF-8."""
+    if isinstance(path, bytes):
+        return text_or_bytes(path)
     return path if path.isascii() else text_or_bytes(os.fsencode(path))
 
 
@@ -154,3 +96,23 @@ def safe_text(text: str) -> str:
     if text.isascii():
         return text
     return "".join([escape(char) if "\ud800" <= char <= "\udfff" else char for char in text])
+
+
+def _code(code: Code | str) -> str:
+    return code if isinstance(code, str) else code.name
+
+
+def _word(word: str | Enum) -> str:
+    return safe_text(word if isinstance(word, str) else word.value)
+
+
+_OF_KIND: dict[Kind, Callable[[Any], object]] = {
+    Kind.WORD: _word,
+    Kind.CODE: _code,
+    Kind.VALUE: safe_value,
+    Kind.TEXT: safe_text,
+    Kind.PATH: name,
+    Kind.PARTITION: name,
+    Kind.DATA: text_or_bytes,
+    Kind.ROW: fields_of,
+}

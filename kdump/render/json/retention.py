@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding
 from kdump.render.commentary import say
-from kdump.render.json.lines import finding_json, line, name, safe_text
+from kdump.render.json.lines import line, name, row_json, safe_text
 from kdump.render.text.retention import outcome
 from kdump.storage.file_source import OpenFailure
 
@@ -121,7 +121,7 @@ class RetentionJson:
             if item.failure:
                 say(f"kdump: {item.path}: the pass {outcome(item)}")
         elif isinstance(item, Finding):
-            sys.stdout.write(f"{finding_json(item)}\n")
+            sys.stdout.write(f"{row_json(item)}\n")
         elif isinstance(item, OpenFailure):
             say(f"kdump: {item.sentence}")
 

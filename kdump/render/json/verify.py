@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Loss, Prediction, Step
-from kdump.render.json.lines import finding_json, loss_json, prediction_json, step_json, summary_json
+from kdump.render.json.lines import row_json, summary_json
+from kdump.rows.verdict import Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -42,16 +42,12 @@ class VerifyJson:
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
-        if isinstance(item, Prediction) and self._wanted is None:
-            self._write(f"{prediction_json(item)}\n")
-        elif isinstance(item, Loss) and self._wanted is None:
-            self._write(f"{loss_json(item)}\n")
-        elif isinstance(item, Step) and self._wanted is None:
-            self._write(f"{step_json(item)}\n")
+        if isinstance(item, Prediction | Loss | Step) and self._wanted is None:
+            self._write(f"{row_json(item)}\n")
         if not isinstance(item, Finding | OpenFailure) or not (self._wanted is None or self._wanted(item)):
             return
         if isinstance(item, Finding):
-            self._write(f"{finding_json(item)}\n")
+            self._write(f"{row_json(item)}\n")
         else:
             self._error(f"kdump: {item.sentence}")
 

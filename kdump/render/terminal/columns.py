@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
+from kdump.finding import Severity
+from kdump.render.text.findings import finding_line
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from kdump.finding import Finding
+
+COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+"""Of what stands for a severity; a sentence about more than a note is bold too."""
+NARROWEST = 80
+"""Columns of a terminal, below which a table would cut its cells."""
 _GAP = "  "
 _SHORT = 24  # columns down to which a name is shortened before a column is left out
 _LEAST = 12  # columns down to which it is shortened when nothing can be left out any more
@@ -144,3 +152,14 @@ def write_sentence(console: Console, text: Text) -> None:
         if number:
             line.pad_left(indent)
         console.print(line, soft_wrap=True)
+
+
+def write_finding(console: Console, finding: Finding) -> None:
+    """Write the line of a finding in the colour of its severity.
+
+    Args:
+        console: the terminal.
+        finding: what is wrong.
+    """
+    weight = "" if finding.severity is Severity.NOTE else "bold "
+    write_sentence(console, Text(finding_line(finding), style=f"{weight}{COLOURS[finding.severity]}"))

@@ -13,12 +13,11 @@ from rich.text import Text
 from kdump.finding import Finding, Severity
 from kdump.item import Checked
 from kdump.render.escape import escape
-from kdump.render.terminal.columns import TableColumn, texts, write_sentence, write_table
+from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
 from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
-from kdump.render.text.findings import finding_line
-from kdump.state_rows import (
+from kdump.rows.coordinators import (
     ChangeRow,
     ClusterRow,
     CommitRow,
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
 
 _METADATA = "__cluster_metadata-0"
-_LEAST = 80  # columns, below which a table would cut its cells
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 _RIGHT = ("offset", "log end", "lag", "epoch", "members", "producer")
 _COMMITS = (
     TableColumn("partition", shrink=True),
@@ -118,7 +115,7 @@ class CoordinatorTable:
                 self._error(f"kdump: {item.partition}: exact since {time(item.exact_from)}: {why}")
         elif isinstance(item, Finding):
             self._lacks |= item.severity is Severity.ERROR
-            write_sentence(self._console, Text(finding_line(item), style=_STYLES[item.severity]))
+            write_finding(self._console, item)
         elif isinstance(item, OpenFailure):
             self._lacks |= item.kind != "skipped"
             self._error(f"kdump: {item.sentence}")
@@ -147,7 +144,7 @@ class CoordinatorTable:
         self._told += len(exact)
         self._inexact += exact.count(False)
         rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes, *self._cluster]
-        if self._console.width < _LEAST:  # nothing may be lost: a line each
+        if self._console.width < NARROWEST:  # nothing may be lost: a line each
             for row in rows:
                 write_sentence(self._console, Text(row_line(row) or ""))
         else:
@@ -251,5 +248,5 @@ class CoordinatorTable:
         write_sentence(self._console, Text(f"  {self._safe(row.why)}"))
         if row.hanging:
             self._console.print(Text(f"  {self._safe(row.abort_command)}"), soft_wrap=True)
-            self._console.print(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before_30)}"), soft_wrap=True)
+            self._console.print(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before30)}"), soft_wrap=True)
             write_sentence(self._console, Text(f"  {CAUTION}", style="yellow"))

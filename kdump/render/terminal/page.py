@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from kdump.finding import Severity
 from kdump.render.escape import escape
-from kdump.render.terminal.columns import shortened
+from kdump.render.terminal.columns import COLOURS, shortened
 from kdump.render.terminal.numbers import byte_span, span
 from kdump.render.terminal.sentences import command_at
 from kdump.render.text.findings import remedy_text
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kdump.finding import Finding
+    from kdump.finding import Finding, Severity
     from kdump.render.fold import Folded
 
 _NARROW = 80  # columns, below which nothing is aligned
@@ -37,7 +36,6 @@ _WIDTHS = (22, 10, 14, 8)  # of the columns of a partition; they grow
 _WIDEST = 40  # columns that one name may take from all others
 _LEFT = (0, 2)  # columns that are set to the left
 _STYLES = {"OK": "green", "WARNING": "bold yellow", "DAMAGED": "bold red", "UNREAD": "bold red", "LOST": "bold red"}
-_BARS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
 class Page:
@@ -133,7 +131,7 @@ class Page:
         if heading is not None:
             self._write(Text(heading, style="bold"), Text("  "), Text("    "))
         for severity, texts in blocks:
-            bar = Text.assemble("  ", (self._bar, _BARS[severity]), " ")
+            bar = Text.assemble("  ", (self._bar, COLOURS[severity]), " ")
             self._write(texts[0], bar, bar + "    ")
             for text in texts[1:]:
                 self._write(text, bar + "  ", bar + "    ")
@@ -295,7 +293,7 @@ def _span(folded: Folded) -> Iterator[Text]:
 
 
 def _severity(severity: Severity) -> Text:
-    return Text.assemble((severity.value, _BARS[severity]))
+    return Text.assemble((severity.value, COLOURS[severity]))
 
 
 def _field(finding: Finding) -> str:

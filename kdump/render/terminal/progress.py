@@ -7,7 +7,6 @@ that ends at once on Ctrl-C would not give it back.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import size
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ _NARROW = 80  # columns, below which the bar itself is all that fits
 _BAR = 30  # columns
 _LEAST_BAR = 10
 _LEAST_PATH = 14  # columns for the file in hand
-_LONG_NAME = re.compile(r"^\d{15}(?=\d{5}\.)")
+_LONG_NAME = pattern(r"^\d{15}(?=\d{5}\.)")
 
 
 class Bar:

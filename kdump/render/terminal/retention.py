@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from kdump.broker.retention_results import Compacted, Retained
-from kdump.finding import Finding, Severity
+from kdump.finding import Finding
 from kdump.render.escape import escape
-from kdump.render.terminal.columns import TableColumn, texts, write_sentence, write_table
+from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
 from kdump.render.terminal.numbers import counted, offset_span, size
-from kdump.render.text.findings import finding_line
 from kdump.render.text.retention import (
     assumed,
     choice,
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from kdump.broker.retention_results import RetentionItem
 
 _SHOWN = 12  # segments that stay, and a line each
-_LEAST = 80  # columns, below which a table would cut its cells
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 _SEGMENTS = (
     TableColumn("segment", right=True),
     TableColumn("size", right=True, drop=3),
@@ -78,7 +75,7 @@ class RetentionTable:
         elif isinstance(item, Compacted):
             self._compacted(item)
         elif isinstance(item, Finding):
-            write_sentence(self._console, Text(finding_line(item), style=_STYLES[item.severity]))
+            write_finding(self._console, item)
         elif isinstance(item, OpenFailure):
             self._error(f"kdump: {item.sentence}")
 
@@ -128,7 +125,7 @@ class RetentionTable:
         staying = len(segments) - count
         hidden = range(count + _SHOWN // 2, len(segments) - _SHOWN // 2) if staying > _SHOWN + 1 else range(0)
         rows: list[list[Text]] = []
-        narrow = self._console.width < _LEAST
+        narrow = self._console.width < NARROWEST
         for number, segment in enumerate(segments):
             if number in hidden:
                 if number == hidden[0]:

@@ -7,17 +7,18 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.value import pattern
 from kdump.words.command import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
-_COMMAND = re.compile(
+_COMMAND = pattern(
     rf"(?:(?<=: )|(?<= (?:with|then) )|(?<= where )|(?<= and see ))(?:{'|'.join(map(re.escape, PROGRAMS))}) .*$"
 )
-_TYPED = re.compile(r" *(?:kdump|[$#]) ")
-_QUOTED = re.compile(r"`[^`]+`|(?<![^\s=])\$?'[^']*'")  # a word of a shell does not begin within another one
+_TYPED = pattern(r" *(?:kdump|[$#]) ")
+_QUOTED = pattern(r"`[^`]+`|(?<![^\s=])\$?'[^']*'")  # a word of a shell does not begin within another one
 _BLANK = "\ue000"  # stands for a blank at which no line ends
 _LEAST = 20  # columns, below which every word would have a line
 _USUAL = 80  # columns of a terminal that does not tell

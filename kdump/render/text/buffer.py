@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.workers import Room
+from kdump.output import Room
 
 Write = Callable[["bytes | memoryview"], object]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import CarvedRun
 from kdump.render.escape import escape
 from kdump.render.text.findings import finding_line
+from kdump.rows.carved import CarvedRun
 from kdump.storage.file_source import OpenFailure
 from kdump.words.command import command_line, named
 

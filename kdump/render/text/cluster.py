@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from kdump.decode.table import newest, table
 from kdump.render.escape import escape
 from kdump.render.times import iso
-from kdump.state_rows import DEFAULT, config_type, entity_name, mechanism_name
+from kdump.rows.coordinators import DEFAULT, config_type, entity_name, mechanism_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.state_rows import ClusterRow
+    from kdump.rows.coordinators import ClusterRow
 
     Fields = dict[str, Any]
 

@@ -12,7 +12,7 @@ from kdump.render.terminal.numbers import counted
 from kdump.render.text.cluster import cluster_line, shown
 from kdump.render.text.findings import FindingLines
 from kdump.render.times import iso
-from kdump.state_rows import (
+from kdump.rows.coordinators import (
     ChangeRow,
     ClusterRow,
     CommitRow,
@@ -137,7 +137,7 @@ def abort_lines(row: OpenRow) -> list[str]:
         return []
     return [
         f"  abort: {escape(row.abort_command)}",
-        f"  abort before Kafka 3.0: {escape(row.abort_command_before_30)}",
+        f"  abort before Kafka 3.0: {escape(row.abort_command_before30)}",
         f"  caution: {CAUTION}",
     ]
 

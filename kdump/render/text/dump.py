@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
+    from kdump.output import Output
     from kdump.render.redact import Redactor
     from kdump.render.text._text import Contents
     from kdump.render.text.buffer import Write
-    from kdump.workers import Output
 
     Broken = Callable[[int, LegacyMessage], tuple[bytes, str | None]]
 

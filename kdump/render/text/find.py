@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kdump.finding import OF_HOLES, Severity
+from kdump.finding import Severity, Trait
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.render.terminal.sentences import fitted
@@ -16,7 +16,7 @@ from kdump.render.times import moment
 if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
-    from kdump.item import LookupAnswer
+    from kdump.rows.lookup import LookupAnswer
 
 
 class FindText:
@@ -51,7 +51,7 @@ class FindText:
 
     def finding(self, finding: Finding) -> None:
         """Write a finding to stderr, unless there were many like it."""
-        is_wanted = finding.code in OF_HOLES if self._notes is None else self._notes
+        is_wanted = Trait.HOLE in finding.code.traits if self._notes is None else self._notes
         if is_wanted or finding.severity is not Severity.NOTE:
             self._findings(finding)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.item import Loss
+    from kdump.rows.verdict import Loss
 
 _MOST = 4  # ranges that the line names, and sets of replicas
 
@@ -38,7 +38,7 @@ class LossSum:
             self._unknown += loss.offsets
         else:
             self._records += loss.records
-        if loss.elsewhere is not None:
+        if loss.replicas is not None:
             have = tuple(sorted(loss.elsewhere))
             ranges = self._intact.setdefault(have, Ranges()) if have else self._nowhere
             ranges.add(loss.offset, loss.last_offset)

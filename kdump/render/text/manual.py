@@ -11,7 +11,9 @@ import re
 import textwrap
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,16 +24,16 @@ _COMMON = "Keys of several types"
 _SHORT = len("b1")
 _UNWRAPPED = 1_000_000  # columns
 _EXAMPLE = "An example, with other files than yours:"
-_HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
-_WORD = re.compile(r"([\w-]+) \(a word of text\)")
-_SHORT_CODE = re.compile(r"([a-z])([0-9])")
+_HEADING = pattern(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
+_WORD = pattern(r"([\w-]+) \(a word of text\)")
+_SHORT_CODE = pattern(r"([a-z])([0-9])")
 _JOINED = ("BR", "RB", "BI", "IB", "IR", "RI")  # macros that set their words without blanks
 _ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\~", " "), (r"\e", "\\"))
 _NAMED = "\1"  # stands before a word that is set off, while sentences are cut
 _STANDS_FOR = {"bytes": 'text, or {"base64": ...} where it is not UTF-8'}
 
 
-class _Line(NamedTuple):
+class _Line(TupleValue):
     """One line of a page: its macro, "" for text, and what the reader sees of the rest; marked: the words set off."""
 
     macro: str

@@ -1,4 +1,4 @@
-"""Plans of repairs: as lines for people and scripts, and as JSON."""
+"""Plans of repairs: as lines for people and scripts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
-from kdump.render.json.lines import line, name, safe_text
 from kdump.render.terminal.numbers import counted
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.item import Operation, Planned
+    from kdump.rows.plan import Operation, Planned
 
 _WORDS = {
     "rebuild-index": ("rebuild", "rebuilt"),
@@ -24,28 +23,6 @@ _WORDS = {
     "delete": ("remove", "removed"),
     "patch": ("patch", "patched"),
 }
-
-
-def plan_json(plan: Planned) -> str:
-    """Return the line of a plan."""
-    return line(
-        "plan",
-        {
-            "command": plan.command,
-            "planId": plan.plan_id,
-            "partition": name(plan.partition),
-            "operations": [
-                {"file": name(one.file), "action": one.action, "from": one.before, "to": one.after}
-                for one in plan.operations
-            ],
-            "bytesLost": plan.bytes_lost,
-            "recordsLost": plan.records_lost,
-            "offsetsLost": plan.offsets_lost,
-            "logEndOffsetBefore": plan.log_end_before,
-            "logEndOffset": plan.log_end_offset,
-            "announces": [safe_text(one) for one in plan.announces],
-        },
-    )
 
 
 def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -> Iterator[str]:
@@ -68,8 +45,8 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         yield f"note: {escape(announced)}"
     if plan.is_refused:
         yield f"nothing is changed in {escape(plan.directory)}, with --apply or without"
-        if plan.goes_on:
-            yield f"to go on: {command_line(plan.command, *plan.goes_on)}"
+        if plan.partial_arguments:
+            yield f"to go on: {command_line(plan.command, *plan.partial_arguments)}"
     elif not plan.operations and plan.unread:
         what = f"{counted(plan.unread, 'file')} could not be read"
         yield f"not judged: {what} in {escape(plan.directory)}; run as the owner of the files"
@@ -95,7 +72,7 @@ def taken_back(journal: str) -> str:
 
 def _ends(plan: Planned, *, done: bool) -> str:
     """Say where the log ends, and what lies between that and where it ended: once it is cut, in the quarantine only."""
-    before, after = plan.log_end_before, plan.log_end_offset
+    before, after = plan.log_end_offset_before, plan.log_end_offset
     if before is None or after is None or before <= after:
         readable = f", {counted(plan.records_lost, 'readable record')} with them" if plan.records_lost else ""
         readable += ", in the quarantine only" if done and plan.records_lost else ""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
-from kdump.item import Certainty, Loss, Step
 from kdump.render.escape import escape
-from kdump.render.json.lines import step_json, summary_json
+from kdump.render.json.lines import row_json, summary_json
 from kdump.render.json.salvage import former_json
 from kdump.render.terminal.numbers import counted
 from kdump.render.text.losses import LossSum, Ranges
-from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kdump.salvaged import LeftOutBatches, SalvageStep
+    from kdump.rows.salvaged import LeftOutBatches, SalvageStep
 
     Write = Callable[[str], object]
 
@@ -49,6 +49,7 @@ class SalvageTotals:
             self.records_lost += item.records_lost
             self.records_unknown += item.ranges_unknown
             self.errors += len(item.among)
+            self.notes += len(item.left)
             if item.has_losses:
                 self.with_losses.append(found.partition)
             if item.why_not_complete:
@@ -102,6 +103,8 @@ class SalvageJson:
             for text in self._rows(item.rows):
                 is_last = not item.is_new and text.startswith('{"type":"salvage"')
                 self._write(f"{former_json(text, item.changed) if is_last else text}\n")
+            for finding in item.left:
+                self._write(f"{row_json(finding)}\n")
             for note in item.notes:
                 self._error(f"kdump: {note}")
         else:
@@ -111,7 +114,7 @@ class SalvageJson:
         """Write what to do where not all could be read, or was named, and the summary."""
         steps = dict.fromkeys((one.command, one.why) for _, some in self._totals.not_complete for one in some)
         for number, (command, why) in enumerate(steps, 1):
-            self._write(f"{step_json(Step(number, command, why))}\n")
+            self._write(f"{row_json(Step(number, command, why))}\n")
         self._write(f"{summary_json(self._totals.numbers(), self._totals.unchecked, status)}\n")
 
 

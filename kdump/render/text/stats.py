@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.figures import Figures
 from kdump.finding import Finding
 from kdump.format.record.chunk import Chunk
 from kdump.item import Complaint, FileStart, OffsetEntries, SanityFailed, TimeEntries
 from kdump.render.escape import escape
 from kdump.render.figures import figures_text
 from kdump.render.text.findings import FindingLines
+from kdump.rows.stats import Figures
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
-from kdump.item import Growth, Usage
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.terminal.sentences import fitted
 from kdump.render.text.findings import finding_line
 from kdump.render.times import moment
+from kdump.rows.usage import Growth, Usage
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.item import Freeable, Item
+    from kdump.item import Item
     from kdump.render.tally import Tally
+    from kdump.rows.usage import Freeable
 
 _BAR = 24  # cells of the longest bar
 _SHORT_BAR = 12  # the same, where a row says what retention frees
@@ -113,7 +114,7 @@ def _frees(free: Freeable | None) -> str:
         return ""
     if free.size:
         return f"frees {size(free.size)} now"
-    return f"frees {size(free.next_size)} on {_moment(free.next_at)[:10]}"
+    return f"frees {size(free.next_bytes)} on {_moment(free.next_at)[:10]}"
 
 
 def _bar(value: int, largest: int, width: int) -> str:
@@ -143,21 +144,21 @@ def _name(row: Usage) -> str:
 
 
 def _line(row: Usage) -> str:
-    parts = [f"{row.size} {_name(row)} by={row.by} log={row.log_size} index={row.index_size} other={row.other_size}"]
-    parts.append(f"leftover={row.leftover_size} allocated={row.allocated} files={row.files} segments={row.segments}")
-    parts.append(f"batches={row.batches} records={row.records}")
-    if row.key_size is not None:
-        parts.append(f"keys={row.key_size} values={row.value_size} uncompressed={row.uncompressed}")
-    if row.superseded is not None:
-        parts.append(f"superseded={row.superseded} superseded_bytes={row.superseded_size}")
+    parts = [f"{row.size} {_name(row)} by={row.by} log={row.log_bytes} index={row.index_bytes} other={row.other_bytes}"]
+    parts.append(f"leftover={row.leftover_bytes} allocated={row.allocated_bytes} files={row.files}")
+    parts.append(f"segments={row.segments} batches={row.batches} records={row.records}")
+    if row.key_bytes is not None:
+        parts.append(f"keys={row.key_bytes} values={row.value_bytes} uncompressed={row.uncompressed_bytes}")
+    if row.superseded_records is not None:
+        parts.append(f"superseded={row.superseded_records} superseded_bytes={row.superseded_bytes}")
     if row.first_timestamp is not None:
         parts.append(f"first={_moment(row.first_timestamp)} last={_moment(row.max_timestamp)}")
     if not row.exact:
-        parts.append(f"exact=false error={row.error}")
+        parts.append(f"exact=false error={row.error_bytes}")
     if (free := row.freeable) is not None:
-        when = "never" if free.next_at is None else f"{free.next_size}@{_moment(free.next_at)}"
+        when = "never" if free.next_at is None else f"{free.next_bytes}@{_moment(free.next_at)}"
         parts.append(f"freeable={free.size} freeable_segments={free.segments} next={when}")
-    parts += [f"compaction_waits={why!r}" for why in row.waits]
+    parts += [f"compaction_waits={why!r}" for why in row.compaction_waits]
     parts += [f'assumed="{what}"' for what in row.assumed]
     return " ".join(parts)
 
@@ -165,15 +166,19 @@ def _line(row: Usage) -> str:
 def _growth_line(one: Growth, width: int | None) -> str:
     name = "(all)" if one.name is None else _name_of(one.name)
     name = name if width is None else _shortened(name, width - len("growth :  "))
-    if one.per_day is None:
+    if one.bytes_per_day is None:
         return f"growth {name}: the timestamps tell none"
     span = f"from {_moment(one.from_timestamp)} to {_moment(one.to_timestamp)}"
     if one.full_at is not None:
         full = f"full in {one.days_left} days, {_moment(one.full_at)}"
     else:
-        full = "not full in 100 years" if one.per_day else "never full"
-    aside = f"; {counted(one.set_aside, 'batch', 'batches')} with odd timestamps set aside" if one.set_aside else ""
-    return f"growth {name}: {one.per_day} bytes a day {span}; {full}{aside}"
+        full = "not full in 100 years" if one.bytes_per_day else "never full"
+    aside = (
+        f"; {counted(one.set_aside_batches, 'batch', 'batches')} with odd timestamps set aside"
+        if one.set_aside_batches
+        else ""
+    )
+    return f"growth {name}: {one.bytes_per_day} bytes a day {span}; {full}{aside}"
 
 
 def _name_of(name: str | bytes) -> str:

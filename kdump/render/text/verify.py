@@ -11,19 +11,21 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
-from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
+from kdump.item import Checked, PartitionChecked
 from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
 from kdump.render.tally import LOST, Tally, status
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import finding_line, fold_line
 from kdump.render.text.losses import LossesInTurn, LossSum
+from kdump.rows.verdict import Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kdump.item import Item, SegmentFate
+    from kdump.item import Item
+    from kdump.rows.verdict import SegmentFate
 
 
 _OK = status(FileFindings().severities())
@@ -196,7 +198,7 @@ def prediction_line(one: Prediction) -> str:
     if one.reused_offsets is not None:
         parts.append(f"reused_offsets={one.reused_offsets[0]}..{one.reused_offsets[1]}")
     if one.cause is not None:
-        parts.append(f'cause={one.cause[0]}:"{escape(one.cause[1])}"')
+        parts.append(f'cause={one.cause.code}:"{escape(one.cause.file)}"')
     parts += [f"segment={it.base_offset}:{it.action}:{it.size}" for it in one.segments if it.action != "keep"]
     parts += [f'assumed="{escape(what)}"' for what in one.assumed]
     if one.reason is not None:

@@ -6,8 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.format.record.cut_record import HEADERS, pieces_in, whole_fields
-from kdump.format.record.reader import header_places_at, key_and_value
 from kdump.render.text import _text
 from kdump.render.text.buffer import MOST_ROOM, PIECE, ROOM, LineBuffer
 from kdump.render.times import iso
@@ -145,6 +143,10 @@ class TextWriter(LineBuffer):
 
     def _long_line(self, chunk: Chunk, k: int, r: int) -> str | None:
         """Write the line of record r with its key and payload in pieces; why Kafka's tool ends in it, or None."""
+        # Few records are so long, and without records nothing reads them.
+        from kdump.format.record.cut_record import pieces_in, whole_fields
+        from kdump.format.record.reader import key_and_value
+
         at = r * layout.RECORD_WIDTH
         row, cut = chunk.rows[at : at + layout.RECORD_WIDTH], chunk.cut
         shown, headers = row[:], row[layout.R_HEADER_COUNT]
@@ -198,6 +200,8 @@ class TextWriter(LineBuffer):
 
     def _header_keys(self, pieces: Iterator[Event]) -> None:
         """Put the keys of many headers into the line in hand."""
+        from kdump.format.record.cut_record import HEADERS
+
         before, mark, after = bytes(self._room[: self._at]).partition(_NO_HEADERS)
         if not mark:
             return  # they are not asked for
@@ -218,6 +222,8 @@ class TextWriter(LineBuffer):
 
     def _keys_of(self, view: memoryview, count: int, *, begun: bool) -> None:
         """Write the keys of headers that are all in a buffer."""
+        from kdump.format.record.reader import header_places_at
+
         at, careful = 0, bool(self._mode & _text.CAREFUL)
         while count:
             start = at

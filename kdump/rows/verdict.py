@@ -1,0 +1,175 @@
+"""The rows of verify beside findings: what readers have lost, what a broker does, and what to do next."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kdump.row import Kind, Row, column, computed
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.words.command import ShellCommand
+
+
+class Certainty(Enum):
+    """What a loss is: see `Loss`."""
+
+    LOST = "lost"
+    DOUBTFUL = "doubtful"
+    UNEXPLAINED = "unexplained"
+    ABSENT = "absent"
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a reader misses something that was there."""
+        return self in (Certainty.LOST, Certainty.DOUBTFUL)
+
+
+class Loss(Row, name="loss"):
+    """Offsets that a reader of one replica does not get; no offset is in two losses of a partition."""
+
+    path: str  # of the partition directory, as the user wrote it or below that
+    partition: str = column(Kind.PARTITION, "the name of the directory")
+    file: str | None = column(Kind.PATH, "the log where the bytes are, or were; null where no file has the place")
+    position: int | None = column(Kind.POSITION, "of these bytes; null where there is no place")
+    length: int | None = column(Kind.SIZE, "of these bytes, 0 for a place between two batches; null for no place")
+    offset: int = column(Kind.OFFSET, "the first one")
+    last_offset: int = column(Kind.OFFSET, "the last one")
+    records: int | None = column(Kind.COUNT, "that are concerned; null where nobody can count them")
+    certainty: Certainty = column(
+        Kind.WORD,
+        "lost: no intact bytes of them are here; doubtful: bytes are here that no CRC vouches for, or that a consumer "
+        "cannot read though their CRC is right; unexplained: no batch has them, and nothing here tells whether "
+        "compaction or a loss took them; absent: never here, or compacted away",
+        words=tuple(one.value for one in Certainty),
+    )
+    because: tuple[str, ...] = column(Kind.WORD, "codes of the findings that say why")
+    replicas: tuple[str, ...] | None = None  # that have all of them intact; None where replicas were not compared
+
+    @computed(Kind.PATH, "the replicas that have all of them intact; empty where replicas were not compared")
+    def elsewhere(self) -> tuple[str, ...]:
+        """The replicas that have all of them intact, as far as any were compared."""
+        return self.replicas or ()
+
+    is_known: bool = False  # the salvage that made the partition has told of it: it counts no more
+
+    @property
+    def offsets(self) -> int:
+        """How many."""
+        return self.last_offset - self.offset + 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts in totals: a reader misses something that was there, and nobody has told of it before."""
+        return self.certainty.is_loss and not self.is_known
+
+
+class SegmentFate(Row):
+    """What becomes of a segment when a broker starts."""
+
+    base_offset: int = column(Kind.OFFSET, "of the segment")
+    action: str = column(
+        Kind.WORD,
+        "of the broker",
+        words=("keep", "rebuild-index", "truncate", "empty", "delete", "split", "create", "replace"),
+    )
+    size: int = column(Kind.SIZE, "of its log afterwards; 0 where it is deleted")
+
+
+class TornBatch(Value):
+    """The last batch of a log, whose end is not in the file; its header stands."""
+
+    base_offset: int  # of its segment
+    position: int  # bytes
+    offset: int  # the first one of the batch
+    last_offset: int
+
+
+class LoadFailure(Row):
+    """The finding that keeps a partition from loading."""
+
+    code: str = column(Kind.WORD, "of the finding")
+    file: str = column(Kind.PATH, "of the finding")
+
+
+class Prediction(Row, name="prediction"):
+    """What the next start of a broker does with a partition."""
+
+    path: str  # of the directory, as the user wrote it or below that
+    partition: str = column(Kind.PARTITION, "the name of the directory")
+    start: str = column(Kind.WORD, "which start", words=("clean", "unclean", "full"))
+    loads: bool = column(Kind.FLAG, "the broker has the partition afterwards")
+    stops: str | None = column(
+        Kind.WORD, "what ends where it does not; null where it loads", words=("broker", "logdir")
+    )
+    reason: str | None = column(Kind.TEXT, "why it does not, in plain words; null where it loads")
+    reason_class: str | None = column(Kind.WORD, "the Java class of what the broker throws; null where it loads")
+    log_start_offset: int | None = column(Kind.OFFSET, "afterwards; null where it does not load")
+    log_end_offset: int | None = column(Kind.OFFSET, "afterwards; null where it does not load")
+    bytes_lost: int = column(
+        Kind.SIZE, "cut off or deleted from logs, before the failure where the partition does not load"
+    )
+    records_lost: int = column(Kind.COUNT, "of them, in batches whose CRC is right")
+    hidden_records: int = column(
+        Kind.COUNT,
+        "that stay on disk, can be read today, and are outside of the log then; none of them is cut",
+        default=0,
+    )
+    reused_offsets: tuple[int, int] | None = column(
+        Kind.OFFSET,
+        "first and last of those that were there before and are given out again, those of damaged batches, of a torn "
+        "one and of an end that is gone too; by the right base offset where one is wrong; null for none",
+        default=None,
+    )
+    cause: LoadFailure | None = column(
+        Kind.ROW, "the finding because of which it does not load; null where it loads", of=LoadFailure, default=None
+    )
+    assumed: tuple[str, ...] = column(Kind.TEXT, "what the answer hangs on and nobody said", default=())
+    segments: tuple[SegmentFate, ...] = column(
+        Kind.ROW, "what becomes of each; none where it does not load", of=SegmentFate, default=()
+    )
+    torn: TornBatch | None = None  # with which the log ends before the start; None where it does not load
+    is_stray: bool = False  # a broker with KRaft renames the directory to -stray, for want of partition.metadata
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
+        is_kept = not self.is_stray and all(segment.action == "keep" for segment in self.segments)
+        return self.loads and is_kept and self.torn is None and self.reused_offsets is None and not self.hidden_records
+
+    @property
+    def keeps_torn(self) -> bool:
+        """Whether the torn batch stays in the log, and new records come behind it."""
+        torn = self.torn
+        return torn is not None and any(
+            one.base_offset == torn.base_offset and one.size > torn.position for one in self.segments
+        )
+
+    @property
+    def harm(self) -> tuple[bool, int, int, int]:
+        """What it costs, to put several in order: the least first."""
+        again = self.reused_offsets
+        reused = 0 if again is None else again[1] - again[0] + 1
+        return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
+
+
+class Step(Row, name="step"):
+    """What to do next about what was found; several in an order that works."""
+
+    n: int = column(Kind.NUMBER, "its number, from 1 on")
+    command: ShellCommand | None = column(
+        Kind.COMMAND, "as a dry run and as a shell reads it; null where a person acts"
+    )
+    why: str = column(Kind.TEXT, "what it does, and what it costs; or what the person does")
+    instead: tuple[int, ...] = column(Kind.NUMBER, "of the steps that this one makes unnecessary", default=())
+    damaged: str | None = None  # path of the partition directory that it restores or salvages as a whole
+    partition: str | None = None  # path of the partition directory that it is about; None for something else
+    once_compared: str = ""  # of one that asks other replicas: what to do where they were asked
+
+
+class LeftOut(Row):
+    """What a run did not look at."""
+
+    file: str | None = column(Kind.PATH, "null where all files are meant")
+    reason: str = column(Kind.TEXT, "a few words")
