@@ -168,6 +168,7 @@ def test_no_log_takes_the_name_of_one_that_is_there(tmp_path: Path) -> None:
 
 def test_a_legacy_log_that_begins_below_its_name_does_not_stay_out(tmp_path: Path) -> None:
     """Several messages are one append: only the last of them goes beyond the name. The very last one is damaged."""
+
     def messages(first: int, last: int) -> bytes:
         return b"".join(message(1, at, b"v") for at in range(first, last + 1))
 
