@@ -299,10 +299,19 @@ class Line:
     def _whole(self, log: LineLog) -> None:
         rows = log.facts.stretches
         for at in range(0, len(rows), STRETCH):
-            self.extents.extend((log.number, *rows[at : at + STRETCH], 1))
+            position, end, first, last = rows[at : at + STRETCH]
+            self.extents.extend((log.number, position, end, self._begin(log, position, first), last, 1))
         self._last, self._in_hand = rows[-1], log.number
         self._reached[log.copy] = self._last
         self._epoch = log.facts.epochs[-1].epoch if log.facts.epochs else -1
+
+    def _begin(self, log: LineLog, position: int, first: int) -> int:
+        """The first offset that the line has of a batch, or of those behind it.
+
+        The first one of a log that begins below its name has all that is not there yet.
+        """
+        below = log.facts.begins_below
+        return first if position or below is None else min(first, max(below, self._last + 1))
 
     def _step(self, group: list[Cursor], bound: int) -> None:
         """Take batches that begin at the lowest offset.
@@ -369,7 +378,7 @@ class Line:
         k, stop = one.k, one.k + count
         rows, number = self.extents, one.log.number
         position, end = one.positions[k], one.positions[stop - 1] + one.sizes[stop - 1]
-        first, last = one.firsts[k], one.lasts[stop - 1]
+        first, last = self._begin(one.log, position, one.firsts[k]), one.lasts[stop - 1]
         if rows and (rows[-EXTENT], rows[-EXTENT + END], rows[-1]) == (number, position, copies):
             rows[-EXTENT + END], rows[-EXTENT + LAST] = end, last
         else:

@@ -163,6 +163,8 @@ class LogFacts(Value):
         is_renamed: its batches do not fit its name.
         traced_to: the offset after the last batch that shows a cleaner at work; 0 for none.
         holes: three numbers for each of these gaps: its first and last offset, and its position.
+        begins_below: the base offset of the first batch, where that lies below the name of the log, and the batch goes
+            beyond that: what the log before has of it counts there. None for another one.
     """
 
     stretches: array[int]
@@ -180,6 +182,7 @@ class LogFacts(Value):
     is_renamed: bool = False
     traced_to: int = 0
     holes: Sequence[int] = ()
+    begins_below: int | None = None
 
     @property
     def first(self) -> int | None:
@@ -248,14 +251,6 @@ class ReadLog(TupleValue):
     def is_legacy(self) -> bool:
         """Whether it begins with a message of magic 0 or 1: of several that were appended the first tells nothing."""
         return self.raw.read_at(layout.MAGIC_AT, 1) < bytes([layout.MAGIC_V2])
-
-    @property
-    def is_over_name(self) -> bool:
-        """Whether its first batch begins below the base offset of its name, and goes beyond that."""
-        if self.log.base is None or self.facts.is_renamed or list(self.facts.stretches[:1]) != [0]:
-            return False
-        first = int.from_bytes(self.raw.read_at(0, layout.SIZE_AT), "big", signed=True)
-        return first < self.log.base and all(one.position for one in self.facts.patches)
 
 
 def read_log(
@@ -536,6 +531,7 @@ class _Walk:
             stretches.times,
             traced_to=stretches.traced_to,
             holes=self._holes,
+            begins_below=stretches.begins_below,
         )
 
     def _zeroed(self) -> Iterator[Finding]:
@@ -709,7 +705,7 @@ class Stretches:
     Attributes:
         rows: STRETCH numbers for each stretch.
         epochs: the runs of leader epochs.
-        has_transactions, lacks_records, traced_to, batches: as in `LogFacts`.
+        has_transactions, lacks_records, traced_to, begins_below, batches: as in `LogFacts`.
     """
 
     def __init__(self, wrappers: Wrappers, base: int | None) -> None:
@@ -718,6 +714,7 @@ class Stretches:
         self.epochs: list[EpochRun] = []
         self.has_transactions = self.lacks_records = False
         self.batches = self.traced_to = 0
+        self.begins_below: int | None = None
         self._times: tuple[int | None, int | None] = (None, None)
         self._wrappers = wrappers
 
@@ -753,6 +750,8 @@ class Stretches:
             # of a batch that overlaps the one before it, the offsets count that only it has
             before = first - 1 if self._base is None else max(first, self._base) - 1
             before = rows[-STRETCH + _LAST] if is_next else before
+            if not position and first <= before < part.cell(0, layout.LAST_OFFSET):
+                self.begins_below = first
             rows.extend(
                 (position, end, before + 1 if first <= before < part.cell(0, layout.LAST_OFFSET) else first, last)
             )

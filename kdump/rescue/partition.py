@@ -325,14 +325,19 @@ class PartitionSalvage:
         log, facts = one.log, one.facts
         end = (log.base or 0) if facts.last is None else facts.last + 1
         runs = [(run.epoch, copy.epoch_at(run.first), copy.epoch_at(run.last)) for run in facts.epochs]
-        epochs = [epoch for epoch, _, _ in runs]
-        off = [first is not None and last is not None and not first <= epoch <= last for epoch, first, last in runs]
+        epochs, around = [epoch for epoch, _, _ in runs], copy.epochs_around(log, copy)
+        off = [
+            first is not None
+            and last is not None
+            and (epoch > last or (epoch < first and not around.begins_behind(first, 0)))
+            for epoch, first, last in runs
+        ]
         return SegmentOrigin(
             log.path,
             log.base or 0,
             log.next_base,
             facts.batches,
-            log.base if one.is_over_name else None if one.is_legacy else first_in_header(one.raw),
+            log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw),
             end,
             all(place.is_batch for place in facts.places),
             max(facts.stretches[1::STRETCH], default=0) == one.raw.size,

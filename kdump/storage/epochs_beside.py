@@ -94,8 +94,11 @@ class EpochsBeside(EpochsAround):
         for path in self._logs:
             for window in _windows(path, at):
                 for k, one in enumerate(window.column(layout.LEADER_EPOCH)):
-                    if one == epoch and (facts := header_facts(window, k)).trusted:
-                        return facts.position if path == self._logs[0] else inf, self.begins(epoch, facts.first)
+                    if one == epoch:
+                        facts = header_facts(window, k)
+                        is_first = self.begins(epoch, facts.first)  # both fields: no damage makes them agree
+                        if is_first or facts.trusted:
+                            return facts.position if path == self._logs[0] else inf, is_first
                 left -= window.end(window.count) - window.cell(0, layout.POSITION)
                 if left < 0:
                     return inf, False

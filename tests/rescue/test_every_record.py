@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.every_record import healing, kdump_salvage, many, overlaps
+from tests.support.every_record import healing, kdump_salvage, many, overlaps, rolls
 from tests.support.runs import FIXTURES
 
 CORPUS = sorted(log.parent for log in (FIXTURES / "kafka-4.3.1").rglob("00000000000000000000.log"))
@@ -16,6 +16,11 @@ CORPUS = sorted(log.parent for log in (FIXTURES / "kafka-4.3.1").rglob("00000000
 @pytest.mark.parametrize("seeds", [range(at, at + 40) for at in range(0, 240, 40)], ids=lambda seeds: f"{seeds[0]}")
 def test_of_overlaps_twins_and_markers_that_share_offsets(seeds: range) -> None:
     assert [(seed, faults) for seed, faults, _ in many(overlaps, seeds) if faults] == []
+
+
+@pytest.mark.parametrize("seeds", [range(at, at + 40) for at in range(0, 240, 40)], ids=lambda seeds: f"{seeds[0]}")
+def test_of_overlaps_at_rolls_and_one_behind_the_other(seeds: range) -> None:
+    assert [(seed, faults) for seed, faults, _ in many(rolls, seeds) if faults] == []
 
 
 def test_of_copies_that_are_damaged_at_random() -> None:

@@ -1,10 +1,12 @@
 """What salvage writes and tells against what its sources have: each intact record is written, or a row says why not.
 
-    python -m tests.support.every_record --overlaps 2000 --healing 10000 --corpora DIR... --jobs 2
+    python -m tests.support.every_record --overlaps 2000 --rolls 2000 --healing 10000 --corpora DIR... --jobs 2
 
 A batch counts as intact where its CRC is right, wherever it lies in a log; it is looked for here without kdump, byte by
 byte. It is told where the result has it, or a `divergent` row of its source has its offsets, or a `loss` row its bytes.
-What is in no row is printed with the number of its run; exit status 1 then.
+What is in no row is printed with the number of its run; exit status 1 then. Of one source the records that are written,
+and those of all rows, are at least as many as it has; no row about a batch with a true CRC leaves their number open; and
+where no header was damaged none is changed.
 """
 
 from __future__ import annotations
@@ -100,6 +102,20 @@ def untold(sources: Sequence[Path], out: Path, partition: str = PARTITION) -> li
             if out_of_it > told:
                 one = some[-1]
                 found.append(f"{one.log}: offsets {one.first}..{one.last} at byte {one.position} are in no row")
+        if len(sources) == 1:
+            found += _uncounted(rows, [one for some in twins.values() for one in some])
+    return found
+
+
+def _uncounted(rows: Sequence[dict[str, Any]], own: Sequence[Intact]) -> list[str]:
+    """Rows about intact batches of a source that do not tell their records, or too few of them."""
+    told = sum(row["records"] or 0 for row in rows if row["type"] in ("kept", "divergent", "loss"))
+    have = sum(one.records for one in own)
+    found = [f"{have} records in the source, and {told} in the rows"] if told < have else []
+    open_rows = [row for row in rows if row["type"] == "loss" and row["file"] and row["records"] is None]
+    for row in open_rows:
+        its = [one for one in own if one.position == row["position"] and one.log.name == Path(row["file"]).name]
+        found += [f"offsets {row['offset']}..{row['lastOffset']}: records of {one.log} are not told" for one in its]
     return found
 
 
@@ -163,6 +179,43 @@ def overlaps(root: Path, seed: int) -> tuple[list[str], bool]:
             files[name(end, "snapshot")] = snapshot()
         paths.append(write(root / f"b{copy}" / PARTITION, files))
     return _salvaged(paths, root / "out")
+
+
+def rolls(root: Path, seed: int) -> tuple[list[str], bool]:
+    """A log of several segments, in which new leaders' batches begin below the end, at rolls too; some are damaged."""
+    chance = Random(seed)
+    end, epoch = chance.choice((0, 0, 100)), 0
+    begin = base = end
+    epochs, files, parts = [(0, end)], dict[str, bytes](), list[bytes]()
+    for number in range(chance.randrange(2, 11)):
+        first, size = end, chance.randrange(1, 7)
+        if chance.random() < 0.35 and end > begin:
+            first = max(begin, end - chance.randrange(1, 9))
+            size = max(size, end - first + chance.randrange(1, 4))
+            epoch += chance.randrange(1, 4)
+            epochs = [*(one for one in epochs if one[1] < first), (epoch, first)]
+        parts.append(batch(first, [f"{number}-{at}".encode() for at in range(size)], epoch=epoch))
+        end = first + size
+        if chance.random() < 0.3:
+            files[name(base)], base, parts = _damaged(chance, parts), end, []
+    if parts:
+        files[name(base)] = _damaged(chance, parts)
+    if chance.random() < 0.6:
+        files["leader-epoch-checkpoint"] = checkpoint(*epochs)
+    if chance.random() < 0.5:
+        files[name(end, "snapshot")] = snapshot()
+    known = [("plain", 0, end)] if chance.random() < 0.6 else []
+    write(root / "d", {"recovery-point-offset-checkpoint": checkpoint(*known)})
+    found, is_written = _salvaged([write(root / "d" / PARTITION, files)], root / "out")
+    rows = (root / "out" / f"{PARTITION}.salvage.jsonl").read_text() if is_written else ""
+    return found + [row for row in rows.splitlines() if '"patched"' in row], is_written
+
+
+def _damaged(chance: Random, parts: Sequence[bytes]) -> bytes:
+    """Batches one behind the other, now and then with a wrong bit in the records of one."""
+    which = chance.randrange(len(parts)) if chance.random() < 0.2 else -1
+    flipped = [one[:-1] + bytes([one[-1] ^ 1]) if k == which else one for k, one in enumerate(parts)]
+    return b"".join(flipped)
 
 
 def _log(chance: Random) -> tuple[list[bytes], int, list[tuple[int, int]]]:
@@ -241,6 +294,7 @@ def main() -> int:
     """Make the runs that were asked for; print what does not hold and what all came to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--overlaps", type=int, default=0, help="runs over logs with overlaps")
+    parser.add_argument("--rolls", type=int, default=0, help="runs over logs with overlaps at segment rolls")
     parser.add_argument("--healing", type=int, default=0, help="runs over three damaged copies")
     parser.add_argument("--corpora", type=Path, nargs="*", default=(), help="directories with partitions")
     parser.add_argument("--seed", type=int, default=0, help="number of the first run")
@@ -248,7 +302,7 @@ def main() -> int:
     given = parser.parse_args()
     bad = 0
     with ProcessPoolExecutor(given.jobs) as pool:
-        for make, runs in ((overlaps, given.overlaps), (healing, given.healing)):
+        for make, runs in ((overlaps, given.overlaps), (rolls, given.rolls), (healing, given.healing)):
             seeds = range(given.seed, given.seed + runs)
             pieces = [seeds[at : at + _TOGETHER] for at in range(0, len(seeds), _TOGETHER)]
             wrong = written = 0

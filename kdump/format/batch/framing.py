@@ -45,15 +45,18 @@ class Judge:
         report: takes each finding.
         resync: searches the log.
         segment: base offset of the file, layout.UNKNOWN when it has none.
+        next_base: base offset of the next segment; None where there is none, or nobody knows.
 
     Reports: F06, F10, L01-L09, L12, B01-B04.
     """
 
-    def __init__(self, source: Source, report: Report, resync: Resync, segment: int) -> None:
+    def __init__(
+        self, source: Source, report: Report, resync: Resync, segment: int, next_base: int | None = None
+    ) -> None:
         self._source = source
         self._report = report
         self._resync = resync
-        self._segment = segment
+        self._segment, self._next_base = segment, next_base
         self._distrusted = layout.UNKNOWN, layout.UNKNOWN  # where the last batch with a wrong CRC ends, its last offset
 
     def wrong_crc(self, window: Window, k: int) -> None:
@@ -185,7 +188,7 @@ class Judge:
     def _gap(self, position: int, end: int, status: int, floor: int, last: int, *, spent: bool) -> FrameVerdict:
         at, distrusted = self._distrusted
         after = max(floor, last, distrusted if at == position else layout.UNKNOWN)
-        gap = Gap(self._source, position, end, status, floor, after)
+        gap = Gap(self._source, position, end, status, floor, after, self._next_base)
         for finding in gap.findings(spent=spent, searched=self._resync.searches):
             self._report(finding)
         return FrameVerdict(end, None)

@@ -93,14 +93,25 @@ class Gap:
         status: why the scan stopped here (layout.END ...), layout.FULL when it had read a header with a wrong CRC.
         floor: the last offset that is known to be right.
         after: the last offset that a batch before it has, layout.UNKNOWN for none.
+        next_base: base offset of the next segment; None where there is none, or nobody knows.
     """
 
-    def __init__(self, source: Source, position: int, end: int, status: int, floor: int, after: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        position: int,
+        end: int,
+        status: int,
+        floor: int,
+        after: int,
+        next_base: int | None = None,
+    ) -> None:
         self._source = source
         self._start = position
         self._end = end
         self._status = status
         self._floor = floor
+        self._next_base = next_base if end == source.size else None
         self._next = self._next_offset()
         is_sound = after != layout.UNKNOWN and (self._next is None or after < self._next)
         self._first = (after if is_sound else floor) + 1 if is_sound or floor != layout.UNKNOWN else None
@@ -125,7 +136,8 @@ class Gap:
         """
         at_end = searched and self._end == self._source.size
         if spent or not searched:
-            whole, free = self._whole(), (self._first, self._last_free)
+            whole = self._whole()
+            [free] = self._offsets([whole])
             code, values = self._code(whole, at_end=spent)
             if spent and code is not Code.F10:  # where not even the first bytes are a header, no budget makes it a log
                 code, values = Code.L12, not_searched(BUDGET_SPENT)
@@ -140,7 +152,9 @@ class Gap:
 
     @property
     def _last_free(self) -> int | None:
-        return None if self._next is None else self._next - 1
+        """The last offset before the batch behind the gap, or before the next segment where the gap ends the log."""
+        after = self._next_base if self._next is None else self._next
+        return None if after is None else after - 1
 
     def _whole(self) -> _Part:
         is_zero = zeros_until(self._source, self._start, self._end) == self._end

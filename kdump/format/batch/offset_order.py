@@ -145,12 +145,14 @@ class _Waiting(TupleValue):
         is_lost: bytes are lost, or not to be trusted, between it and the batch before it.
         may_be: its offsets can be those of its log.
         may_be_right: it is wrong, or as likely another one.
+        is_borne: the header of a damaged batch beside it bears it out.
     """
 
     batch: HeaderFacts
     is_lost: bool
     may_be: bool
     may_be_right: bool = False
+    is_borne: bool = False
 
 
 _MOST = 6  # batches that wait
@@ -200,6 +202,7 @@ class OffsetFold:
         self._calm = 0  # so many of the last that wait ascend
         self._run = 0  # so many of the last that wait adjoin each other
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
+        self._damaged: HeaderFacts | None = None  # the batch before the next one, where its CRC is wrong
         self._open = False  # or something of that kind behind the good one
         self._proven = True  # the good batch follows another one, not damage
         self._end: int | None = None  # of the log, once no batch comes any more, where the last ones fill it
@@ -209,11 +212,11 @@ class OffsetFold:
     @property
     def state(self) -> tuple[object, ...]:
         """What it holds."""
-        return self._good, self._waiting, self._calm, self._run, self._lost, self._open, self._proven
+        return self._good, self._waiting, self._calm, self._run, self._lost, self._open, self._proven, self._damaged
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Go on from what another one held."""
-        self._good, self._waiting, self._calm, self._run, self._lost, self._open, self._proven = state
+        self._good, self._waiting, self._calm, self._run, self._lost, self._open, self._proven, self._damaged = state
 
     @property
     def last(self) -> int | None:
@@ -245,18 +248,24 @@ class OffsetFold:
         if (self._lost or self._open) and self._good is not None:
             self.when_free(self._good.last + 1, self._good.last, position)
         self._good, self._lost, self._open, self._proven = last, False, False, True  # by the one right before it
+        self._damaged = None
 
     def after_loss(self) -> None:
         """Expect missing offsets: bytes were lost before the next batch."""
-        self._lost = True
+        self._lost, self._damaged = True, None
 
     def push(self, one: HeaderFacts) -> None:
         """Take the next batch."""
         if not one.trusted:
+            self._damaged = one
+            if self._waiting and not self._lost and self._bears_out(one, self._waiting[-1].batch):
+                self._waiting = (*self._waiting[:-1], self._waiting[-1]._replace(is_borne=True))
             self._lost = True  # its offsets are as good as its bytes: neither believed nor blamed
             return
         is_lost, self._lost = self._lost, False
-        new = _Waiting(one, is_lost, self._in_range(one))
+        damaged, self._damaged = self._damaged, None
+        is_borne = damaged is not None and one.first == damaged.last + 1
+        new = _Waiting(one, is_lost, self._in_range(one), is_borne=is_borne)
         if not self._waiting and new.may_be and not is_lost and self._goes_on(one):
             self._accept(one)
             return
@@ -271,6 +280,12 @@ class OffsetFold:
             self._settle(is_sure=True)
         elif len(self._waiting) > _MOST:
             self._settle_first()
+
+    def _bears_out(self, damaged: HeaderFacts, before: HeaderFacts) -> bool:
+        """Whether the header of a damaged batch goes on from the one before, or overlaps that where an epoch begins."""
+        if damaged.first is None or damaged.first > before.last:
+            return damaged.first == before.last + 1
+        return self._begins(damaged.epoch, damaged.first)
 
     def finish(self) -> None:
         """There is no next batch."""
@@ -466,7 +481,13 @@ class OffsetFold:
             after: the right one behind them; None where there is none.
         """
         following = None if after is None else after.batch
-        for k, (one, place) in enumerate(zip(wrong, self._places(wrong, after) if wrong else (), strict=True)):
+        judged = list(zip(wrong, self._places(wrong, after) if wrong else (), strict=True))
+        first = next((k for k, one in enumerate(judged) if k and self._stays(one[0], following, one[1])), 0)
+        if first:  # what lies before it has its place below it
+            self._blame_all(wrong[:first], wrong[first])
+            self._blame_all(wrong[first:], after)
+            return
+        for k, (one, place) in enumerate(judged):
             held = one.batch
             if self._stays(one, following, place):
                 self._keep(held)
@@ -487,10 +508,14 @@ class OffsetFold:
             wrong = wrong[1:]
         return wrong
 
+    def _is_sure(self, one: _Waiting) -> bool:
+        """Whether something beside the right ones around it says that a batch has the offset that it has."""
+        return one.is_borne or self._begins(one.batch.epoch, one.batch.first)
+
     def _places(self, wrong: Sequence[_Waiting], after: _Waiting | None) -> list[int | None]:
         """Return the base offsets that batches must have had, None for each where nobody knows, or one is borne out."""
         return [
-            None if self._begins(one.batch.epoch, one.batch.first) else place
+            None if self._is_sure(one) else place
             for one, place in zip(wrong, self._by_neighbours(wrong, after), strict=True)
         ]
 
@@ -515,23 +540,28 @@ class OffsetFold:
         by_left = self._proven and (after is not None or (len(wrong) == 1 and self._ends_with(wrong[0].batch)))
         if low != layout.UNKNOWN and not is_lost and after is not None and after.batch.first is not None:
             free = low, after.batch.first - 1
+        bound = layout.LARGEST_OFFSET if after is None or after.batch.first is None else after.batch.first - 1
         for sides, order in ((lefts, range(len(wrong))), (rights, range(len(wrong) - 1, -1, -1))):
             is_known = sides is rights or by_left
             for k in order:
                 place = sides[k]
                 is_known = is_known and not wrong[k].may_be_right
                 is_known = is_known and place is not None and (place ^ found[k]).bit_count() == 1
+                is_known = is_known and place is not None and low <= place <= bound - _span(wrong[k].batch)
                 if not is_known or (free is not None and _one_bit_from(found[k], _span(wrong[k].batch), *free) != 1):
                     is_known, sides[k] = False, None
-        return [
+        places = [
             left if right is None else right if left is None else None
             for left, right in zip(lefts, rights, strict=True)
         ]
+        is_any_below = any(self._is_below(one.batch) for one in wrong)
+        # where there is no place for one of several, an overlap explains them as well
+        return [None] * len(wrong) if is_any_below and None in places else places
 
     def _ends_with(self, one: HeaderFacts) -> bool:
         """Whether the log ends where a batch ends that adjoins the good one: that one alone tells nothing."""
         floor = self._floor
-        return floor is not None and floor + _span(one) + 2 == self._log_end
+        return floor is not None and not self._lost and floor + _span(one) + 2 == self._log_end
 
     def _from_left(self, wrong: Sequence[_Waiting]) -> list[int | None]:
         """The base offsets with which batches adjoin what lies before them."""
@@ -615,12 +645,13 @@ class OffsetFold:
             return False
         if good is not None and good.first is None:
             return False
-        if self._begins(held.epoch, held.first):
+        if self._is_sure(one):
             return True
         is_below, last = held.first <= floor, max(held.last, floor)
         is_lost = self._open or one.is_lost
         if after is None:  # the arithmetic of one neighbour alone says nothing
-            return is_below and not is_lost and (self._next_base is None or self._next_base > last)
+            end = self._log_end if self._next_base is None else self._next_base
+            return is_below and (end == last + 1 or (not is_lost and (self._next_base or last + 1) > last))
         if after.first is None:
             return False
         has_room = after.first - floor - 1 > _span(held)

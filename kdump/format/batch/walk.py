@@ -111,7 +111,7 @@ class CheckedWalk:
     ) -> None:
         self._source = source
         self._report = report
-        self._segment = segment
+        self._segment, self._next_base = segment, next_base
         self._limit = max_batch_bytes
         self._buffer = Buffer(source)
         self._window_size = WINDOW_SIZE
@@ -125,7 +125,7 @@ class CheckedWalk:
     def _judge(self) -> Judge:
         from kdump.format.batch.framing import Judge  # few logs have damage that must be judged
 
-        return Judge(self._source, self._report, self._resync, self._segment)
+        return Judge(self._source, self._report, self._resync, self._segment, self._next_base)
 
     @property
     def state(self) -> WalkState:
