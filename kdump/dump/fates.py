@@ -244,7 +244,18 @@ class RecordFates:
             no_key = has_no_key and self._policy is not None and "compact" in self._policy
             is_judged = self._policy is not None
             below = offset < self._start
-            fates.append(Fate(transaction, below, superseded, deleted, is_sound, no_key, is_judged, doubt))
+            fates.append(
+                Fate(
+                    transaction,
+                    below,
+                    superseded,
+                    deleted_at=deleted,
+                    is_sound=is_sound,
+                    no_key=no_key,
+                    is_judged=is_judged,
+                    doubt=doubt,
+                )
+            )
         return fates
 
     def _learn(self, number: int, log: InputFile) -> None:

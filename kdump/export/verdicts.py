@@ -142,7 +142,14 @@ def unread_segment_row(path: str, origins: Origins) -> Row:
         origins: tells where it is from.
     """
     base = parse_name(os.path.basename(path)).base_offset
-    row = _segment_row(SegmentChecked(path, base or 0, 0, 0, 0, None, None, None, is_read=False), {}, set(), origins)
+    row = _segment_row(
+        SegmentChecked(
+            path, base or 0, 0, size=0, batches=0, records=None, first_timestamp=None, max_timestamp=None, is_read=False
+        ),
+        {},
+        set(),
+        origins,
+    )
     return {**row, "baseOffset": base}
 
 

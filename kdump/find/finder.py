@@ -352,7 +352,7 @@ class Finder:
         if self._places.batch is None:
             return
         for window in self._data.around(*self._places.batch, count):
-            yield Chunk(window, window.view, 0, 1, False, window.rows, 0)
+            yield Chunk(window, window.view, 0, last=1, begun=False, rows=window.rows, filled=0)
 
     @cached_property
     def _data(self) -> LogScan:
