@@ -16,6 +16,8 @@ from tests.support.shells import HOSTILE, bash, words_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.quick
+
 NAMES = st.one_of(
     st.sampled_from(HOSTILE),
     st.lists(st.sampled_from([*"ab;$`'\"!\\\n\x1b-~*= \t", "\udcff", "\udc80", "\u00e4", "\U0001f600"])).map("".join),
