@@ -6,7 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from kdump.broker.missing_offsets import HoleVerdict
-from kdump.rescue.log_facts import STRETCH, Place
+from kdump.rescue.log_facts import Place
 from kdump.rows.verdict import Certainty, Loss
 from kdump.value import TupleValue
 
@@ -44,14 +44,13 @@ def spots_of(path: str, facts: LogFacts, start: int, end: int | None, cut: Place
         end: the first offset that is not in it, None where nobody knows.
         cut: where its end is cut off; None where nothing shows that.
     """
-    rows = facts.stretches
-    positions = rows[0::STRETCH]
+    runs = facts.runs
     at, places = 0, facts.places if cut is None else [*facts.places, cut]
     while at < len(places):
-        k = bisect_left(positions, places[at].position)
-        low = rows[(k - 1) * STRETCH + 3] + 1 if k else start
-        high = rows[k * STRETCH + 2] - 1 if k < len(positions) else None if end is None else end - 1
-        bound = rows[k * STRETCH] if k < len(positions) else None
+        k = bisect_left(runs.starts, places[at].position)
+        low = runs.lasts[k - 1] + 1 if k else start
+        high = runs.firsts[k] - 1 if k < len(runs) else None if end is None else end - 1
+        bound = runs.starts[k] if k < len(runs) else None
         stop = at
         while stop < len(places) and (bound is None or places[stop].position < bound):
             stop += 1
