@@ -9,10 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
-from kdump.broker.hole_proofs import HoleInLog, HoleProofs
-from kdump.broker.losses import LossFold, below, last_offset
+from kdump.broker.missing.damage import DamageFold, below, last_offset
+from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges
 from kdump.broker.producer.replay import ProducerFold
-from kdump.broker.proven_ranges import ProvenRanges
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
@@ -35,7 +34,7 @@ from kdump.storage.tolerant import TolerantSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.broker.losses import LostRange
+    from kdump.broker.missing.ranges import MissingRange
     from kdump.checks.indexes import IndexFold
     from kdump.checks.options import VerifyOptions
     from kdump.format.batch.offset_order import OffsetFold
@@ -138,7 +137,7 @@ class _SegmentCheck:
         )
         self._proven = ProvenRanges(None if job.is_under_work else self._proofs)
         self._marker_holes: list[tuple[int, int]] = []
-        self._losses: LossFold | None = None
+        self._losses: DamageFold | None = None
         self._before: int | None = None  # last offset before the window in hand
         self._last_offset: int | None = None  # of the last batch, by its header
         self._dense_from: int | None = None
@@ -206,16 +205,15 @@ class _SegmentCheck:
             ranges += self._proven.rest()
         self._note_markers(ranges)
         if ranges or (is_end and self._traced_to):
-            yield LostInLog(self._path, tuple(ranges), self._traced_to)
+            yield LostInLog(tuple(ranges), self._traced_to)
 
-    def _note_markers(self, ranges: Sequence[LostRange]) -> None:
+    def _note_markers(self, ranges: Sequence[MissingRange]) -> None:
         """Note in which of the ranges that have no bytes the transaction index knows an end marker."""
         if self._job.is_under_work:
             return
         gone = [one for one in ranges if not one.length and not (one.certainty and self._job.is_last)]
-        holes = [HoleInLog(one.first, one.last, one.position) for one in gone]
         with suppress(OSError):  # the check of that index says so
-            self._marker_holes += [(gap.first, gap.last) for gap in self._proofs.with_markers(holes)]
+            self._marker_holes += [(gap.first, gap.last) for gap in self._proofs.with_markers(gone)]
 
     # --- files ----------------------------------------------------------------------------------------------
     def _open(self, kind: FileKind) -> CachedFile | None:
@@ -278,8 +276,8 @@ class _SegmentCheck:
         walk.checks.follow_producers = job.topic != OFFSETS_TOPIC
         if not (job.is_alone or job.is_leftover):
             limits = options.limits
-            self._losses = LossFold(
-                log.size,
+            self._losses = DamageFold(
+                (self._path, log.size),
                 lambda position: first_offset(log, position, limits),
                 lambda position: last_offset(log, position, limits),
             )

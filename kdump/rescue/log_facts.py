@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
-from kdump.broker.losses import last_offset
+from kdump.broker.missing.damage import last_offset
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
