@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.finding import Finding
+    from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
 
 
@@ -62,6 +63,28 @@ def last_epoch_and_end(
         if end >= 0 or base == directory.log_bases[0]:
             return (epoch if epoch >= 0 else max(known, default=epoch)), max(end, base)
     return layout.NO_EPOCH, -1
+
+
+def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_bytes: int) -> int | None:
+    """Return where a log ends by its last batch, a torn one too where its header stands; None without a batch.
+
+    Args:
+        log: the log.
+        base_offset: of it.
+        next_base: that of the next segment, None after the last.
+        max_batch_bytes: a batch over this is not held in memory.
+    """
+    torn: list[int] = []
+
+    def see(finding: Finding) -> None:
+        if finding.is_torn_batch and finding.last_offset is not None:
+            torn.append(finding.last_offset)
+
+    walk = CheckedWalk(log, see, segment=base_offset, next_base=next_base, max_batch_bytes=max_batch_bytes)
+    for _ in walk.windows():
+        pass
+    last = walk.checks.offsets.last
+    return max([*torn, *(() if last is None else (last,))], default=-1) + 1 or None
 
 
 def _hand_on(found: list[Finding], report: Callable[[Finding], None]) -> None:

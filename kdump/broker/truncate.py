@@ -18,7 +18,7 @@ from kdump.broker.load.facts import Outcome, Stops
 from kdump.broker.load.log_loader import count_records, fates, losses, recover_segment, write_indexes
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.swap_recovery import NOTHING
-from kdump.broker.losses import log_end as end_of
+from kdump.broker.log_end import log_end as end_of
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, ProducerStates, offset_of
 from kdump.broker.producer.replay import Producers
 from kdump.compat.kafka_walk import KafkaWalk

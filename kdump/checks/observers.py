@@ -9,10 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
-from kdump.broker.hole_proofs import HoleInLog, HoleProofs
-from kdump.broker.losses import LossFold, below, last_offset
+from kdump.broker.missing.damage import DamageFold, below, last_offset
+from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges
 from kdump.broker.producer.replay import ProducerFold, SegmentProducers
-from kdump.broker.proven_ranges import ProvenRanges
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
@@ -29,7 +28,7 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.broker.losses import LostRange
+    from kdump.broker.missing.ranges import MissingRange
     from kdump.checks.indexes import IndexFold
     from kdump.checks.job import SegmentJob
     from kdump.checks.options import VerifyOptions
@@ -371,8 +370,8 @@ class MissingWatch(Observer):
         self._segment = segment
         self._file = log.name
         limits = options.limits
-        self._fold = LossFold(
-            log.size,
+        self._fold = DamageFold(
+            (log.name, log.size),
             lambda position: first_offset(log, position, limits),
             lambda position: last_offset(log, position, limits),
         )
@@ -416,7 +415,7 @@ class MissingWatch(Observer):
             ranges += self._proven.rest()
         self._note_markers(ranges)
         if ranges or (is_end and self._traced_to):
-            yield LostInLog(self._file, tuple(ranges), self._traced_to)
+            yield LostInLog(tuple(ranges), self._traced_to)
 
     def finish(self, last: int | None, max_timestamp: int | None, *, is_end_unknown: bool) -> None:
         """Take what is missing behind the last batch, with offset `last`."""
@@ -435,14 +434,13 @@ class MissingWatch(Observer):
         why = tuple(dict.fromkeys(code for _, code in beyond))
         self._fold.finish(free, None if end is None else end - 1, why, is_last=job.is_last)
 
-    def _note_markers(self, ranges: Sequence[LostRange]) -> None:
+    def _note_markers(self, ranges: Sequence[MissingRange]) -> None:
         """Note in which of the ranges that have no bytes the transaction index knows an end marker."""
         if self._job.is_under_work:
             return
         gone = [lost for lost in ranges if not lost.length and not (lost.certainty and self._job.is_last)]
-        holes = [HoleInLog(lost.first, lost.last, lost.position) for lost in gone]
         with suppress(OSError):  # the check of that index says so
-            self.marker_holes += [(hole.first, hole.last) for hole in self._proofs.with_markers(holes)]
+            self.marker_holes += [(hole.first, hole.last) for hole in self._proofs.with_markers(gone)]
 
 
 class IndexWatch(Observer):

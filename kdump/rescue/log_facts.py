@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import last_offset
+from kdump.broker.missing.damage import last_offset
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.gap import MOST_IN_BYTE
