@@ -12,13 +12,13 @@ from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
-from kdump.render.json.lines import row_json
 from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
 from kdump.rescue.log_facts import STRETCH, Place, batches_of, first_offset
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
+from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
 
