@@ -80,7 +80,7 @@ HELD = {
         "format.batch.framing format.batch.gap format.batch.header_checks format.batch.offset_order format.batch.resync"
     ),
     "tests/render/test_json.py": "render.json.state",
-    "tests/render/test_redact.py": "cli.options.redact",
+    "tests/test_redact.py": "cli.options.redact",
     "tests/repair/test_repair.py": (
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
         " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches"

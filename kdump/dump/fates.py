@@ -26,10 +26,10 @@ from kdump.format.read_limits import HELD_KEY_BYTES
 from kdump.format.record.chunk import KEPT, Chunk, Fate
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
-from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue, Value
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -33,12 +33,12 @@ from kdump.format.batch.walk import settled_windows
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.names import FileKind, parse_name
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

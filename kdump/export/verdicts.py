@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from kdump.export.origin import printable
 from kdump.finding import Code, Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
-from kdump.render.json.lines import fields_of
 from kdump.row import Kind
 from kdump.row import Row as RowValue
 from kdump.rows.coordinators import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.rows.files import SEGMENT_STATUS, UNREAD, SegmentRow, UnreadRow
+from kdump.rows.json_lines import fields_of
 from kdump.rows.usage import PlacedUsage
 from kdump.rows.verdict import Loss
 from kdump.storage.directory import expanded

@@ -13,12 +13,12 @@ from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
-from kdump.render.json.lines import row_json
 from kdump.rescue.losses import LineLosses, lost_logs, outside, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
 from kdump.rescue.valid_runs import batches_of, first_offset
+from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.item import Progress
-from kdump.render.times import iso
 from kdump.rows.coordinators import OpenRow, TransactionRow
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
@@ -20,6 +19,7 @@ from kdump.storage.names import TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
 from kdump.value import Value
 from kdump.words.command import ShellCommand
+from kdump.words.times import iso
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
