@@ -43,7 +43,7 @@ HELD = {
         " checks.replay checks.state_files storage.segment storage.state_file"
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
-    "tests/checks/test_next_steps.py": "broker.load.log_state",
+    "tests/checks/test_next_steps.py": "broker.load.log_state checks.steps",
     "tests/find/test_remedies.py": "find.remedies",
     "tests/cli/test_cli.py": (
         "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"

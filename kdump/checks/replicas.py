@@ -15,8 +15,8 @@ from collections import defaultdict, deque
 from itertools import combinations, groupby, pairwise
 from typing import TYPE_CHECKING
 
-from kdump.checks.next_steps import FROM_ANOTHER
 from kdump.checks.run import LocalVerify, partitions_of, verify
+from kdump.checks.steps import FROM_ANOTHER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout

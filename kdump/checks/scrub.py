@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.ledger import Ledger, LedgerError, Listed
 from kdump.checks.loose import check_loose
-from kdump.checks.next_steps import PersonSteps
 from kdump.checks.options import VerifyOptions
 from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_segment
+from kdump.checks.steps import PersonSteps
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
