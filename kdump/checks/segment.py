@@ -25,6 +25,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.format.record.wrapper import first_offset
 from kdump.item import Progress
+from kdump.storage.evidence import highest_end
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from kdump.broker.missing.ranges import MissingRange
     from kdump.checks.indexes import IndexFold
     from kdump.checks.options import VerifyOptions
-    from kdump.format.batch.offset_order import OffsetFold
+    from kdump.format.batch.base_offset.fold import OffsetFold
     from kdump.format.batch.window import Window
     from kdump.storage.open_files import CachedFile
 
@@ -281,7 +282,7 @@ class _SegmentCheck:
                 lambda position: first_offset(log, position, limits),
                 lambda position: last_offset(log, position, limits),
             )
-            walk.checks.offsets.when_free = self._losses.settle
+            walk.checks.offsets.on_missing_offsets = self._losses.settle
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset, job.around)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         records = RecordChecks(self._path)
@@ -289,7 +290,7 @@ class _SegmentCheck:
             end = Progress(window.end(window.count), log.size, self._path)
             yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
             epochs.step(window)
-            judged = walk.checks.offsets.waits_from  # from there on batches may still be blamed
+            judged = walk.checks.offsets.first_undecided_position  # from there on batches may still be blamed
             for finding in epochs.findings(self._blamed, self._last_batch_at if judged is None else judged):
                 self._report(finding)
             if options.deep:
@@ -317,10 +318,7 @@ class _SegmentCheck:
         """Where the log ends by all other files; while a broker writes they may be older than what was read."""
         if not self._job.is_last or self._job.is_held:
             return None
-        ends = [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
-        with suppress(OSError):  # they have vanished meanwhile
-            ends.append(self._segment.entries_end() or 0)
-        return max(ends, default=None)
+        return highest_end(self._job.known_ends, self._segment)
 
     def _lost_end(self, last: int | None) -> None:
         """What is missing behind the last batch."""
@@ -394,7 +392,7 @@ class _SegmentCheck:
             offsets: judges their offsets.
             sure: these can be.
         """
-        edge = offsets.waits_from
+        edge = offsets.first_undecided_position
         yield from self._late_steps(edge)
         if not sure or edge is None:
             yield from self._to_indexes(lambda fold: fold.step(window, last, sure=sure and edge is None))
@@ -456,8 +454,8 @@ class _SegmentCheck:
         """A gap at the end of the log, with the offsets that the next segment, snapshots and checkpoints leave it."""
         if (gap.position or 0) + (gap.length or 0) < self._sizes[FileKind.LOG]:
             return gap
-        ends = [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
-        end = self._job.next_base if self._job.next_base is not None else max(ends, default=None)
+        following = self._job.next_base
+        end = highest_end(self._job.known_ends, None) if following is None else following
         if end is None or gap.offset is None:
             return gap
         return gap.replace(last_offset=end - 1) if end > gap.offset else gap.replace(offset=None)

@@ -178,5 +178,5 @@ def test_a_legacy_log_that_begins_below_its_name_does_not_stay_out(tmp_path: Pat
     made = rows(tmp_path, "salvage", "d", "--to", "out")
     told = sum(one["records"] or 0 for one in made if one["type"] in ("kept", "divergent", "loss"))
     assert told >= 7 + 8 + 2
-    assert 8 <= max(one["lastOffset"] for one in made if one["type"] == "kept")
+    assert max(one["lastOffset"] for one in made if one["type"] == "kept") >= 8
     assert not [one for one in made if one["type"] == "loss" and "F15" in one["because"]]
