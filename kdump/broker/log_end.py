@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import ignore
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
+from kdump.format.batch.walk import Border, CheckedWalk, right_windows
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 
@@ -47,8 +46,7 @@ def last_epoch_and_end(
                 max_batch_bytes=limit,
                 border=Border(floor=base - 1),
             )
-            for window in settled_windows(walk, found):
-                put_right(window, found)
+            for window, _ in right_windows(walk, found):
                 _hand_on(found, report)
                 rows = window.column(layout.LEADER_EPOCH), window.column(layout.LAST_OFFSET)
                 crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)

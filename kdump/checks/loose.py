@@ -23,9 +23,9 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
@@ -106,7 +106,7 @@ def _judged(
     directory = os.path.dirname(os.path.abspath(path))
     folder = os.path.dirname(path) or os.curdir
     judge = HoleJudge(NOTHING_AROUND if around is None else surroundings(around, options.policies_for(around)))
-    unread = None if around is None else lost_of(around).rows_unread
+    unread = None if around is None else evidence_of(around).rows_unread
     if unread is not None:
         yield unread
     losses = PartitionLosses(folder, os.path.basename(directory), job.start_offset, judge)

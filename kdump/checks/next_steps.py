@@ -24,8 +24,8 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked
 from kdump.rows.verdict import Certainty, Loss
+from kdump.storage.evidence import shows_lost_log
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import shows_lost_log
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source

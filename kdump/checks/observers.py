@@ -23,6 +23,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.format.record.wrapper import first_offset
+from kdump.storage.evidence import highest_end
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.checks.job import SegmentJob
     from kdump.checks.options import VerifyOptions
     from kdump.finding import Report
-    from kdump.format.batch.offset_order import OffsetFold
+    from kdump.format.batch.base_offset.fold import OffsetFold
     from kdump.format.batch.window import Window
     from kdump.storage.open_files import CachedFile
     from kdump.storage.segment import Segment
@@ -119,23 +120,17 @@ class EndWatch(Observer):
         """Return where the log ends by them; while a broker writes they may be older than what was read."""
         if not self._job.is_last or self._job.is_held:
             return None
-        ends = self._by_names()
-        with suppress(OSError):  # they have vanished meanwhile
-            ends.append(self._segment.entries_end() or 0)
-        return max(ends, default=None)
+        return highest_end(self._job.known_ends, self._segment)
 
     def bounded(self, gap: Finding) -> Finding:
         """Return a gap at the end of the log with the offsets that the next segment and other files leave it."""
         if (gap.position or 0) + (gap.length or 0) < self._size:
             return gap
-        end = self._job.next_base if self._job.next_base is not None else max(self._by_names(), default=None)
+        following = self._job.next_base
+        end = highest_end(self._job.known_ends, None) if following is None else following
         if end is None or gap.offset is None:
             return gap
         return gap.replace(last_offset=end - 1) if end > gap.offset else gap.replace(offset=None)
-
-    def _by_names(self) -> list[int]:
-        """By snapshots and checkpoints."""
-        return [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
 
 
 class TextCopyWatch:
@@ -302,7 +297,7 @@ class EpochWatch(Observer):
     def window(self, window: Window, offsets: OffsetFold) -> None:
         """Hold the next batches against the checkpoint; those that may still be blamed wait."""
         self._fold.step(window)
-        undecided = offsets.waits_from  # from there on batches may still be blamed
+        undecided = offsets.first_undecided_position  # from there on batches may still be blamed
         self._tell(window.cell(window.count - 1, layout.POSITION) if undecided is None else undecided)
 
     def finding(self, finding: Finding) -> None:
@@ -508,7 +503,7 @@ class IndexWatch(Observer):
         if not is_sure:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap()
-        undecided = offsets.waits_from
+        undecided = offsets.first_undecided_position
         yield from self._late_steps(undecided)
         if not is_sure or undecided is None:
             sure = is_sure and undecided is None

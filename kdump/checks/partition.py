@@ -27,7 +27,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
-from kdump.storage.lost_logs import known_ends, known_without_logs, lost_of, without_log
+from kdump.storage.evidence import Witness, evidence_of, without_log
 from kdump.storage.misplaced import misplaced_in
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kdump.checks.segment import Result
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.item import Item
+    from kdump.storage.evidence import KnownEnd
     from kdump.storage.file_source import OpenFailure
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
@@ -110,7 +111,7 @@ class PartitionCheck:
 
     @cached_property
     def _lost_logs(self) -> dict[int, int]:
-        return lost_of(self.directory).logs
+        return evidence_of(self.directory).logs
 
     def _judging(self, options: VerifyOptions) -> None:
         """Get ready to judge holes."""
@@ -140,10 +141,10 @@ class PartitionCheck:
             is_under_work=self._is_under_work,
         )
 
-    def _known_ends(self) -> tuple[tuple[int, str], ...]:
+    def _known_ends(self) -> tuple[KnownEnd, ...]:
         """Offsets that the log has reached, by the names of snapshots and by checkpoints; and what shows it."""
-        lost = {base: last for base, last in self._lost_logs.items() if base > self._bases[-1]}
-        return tuple((offset, code.name) for offset, code in known_ends(self.directory, lost))
+        by = Witness.SNAPSHOTS | Witness.LOST_LOGS | Witness.CHECKPOINTS
+        return tuple(evidence_of(self.directory).ends(by, behind=self._bases[-1]))
 
     def _has_trace(self) -> bool:
         in_hand = (one.traced_to or any(part.is_inner_hole for part in one.ranges) for one in self._in_hand)
@@ -183,7 +184,7 @@ class PartitionCheck:
         replay = Replay(self.directory)
         causes, holes = self._causes, HoleFindings(self._losses)
         self._end = self._bases[0] if self._bases else 0
-        unread = lost_of(self.directory).rows_unread
+        unread = evidence_of(self.directory).rows_unread
         if unread is not None:
             yield unread
         yield from self._lost_before()
@@ -243,7 +244,7 @@ class PartitionCheck:
         first = self._bases[0] if self._bases else ABOVE_ALL
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
-            known = max(last + 1, known_without_logs(self.directory))
+            known = max(last + 1, evidence_of(self.directory).end_without_logs)
             end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=known)
             log = self.directory.path_of(base, FileKind.LOG)
             lost = MissingRange(base, end - 1, (Code.F08.name,), log, certainty=Certainty.LOST)
@@ -365,7 +366,7 @@ class PartitionCheck:
 
     def _without_files(self) -> Iterator[Finding]:
         """Logs that are lost with all their files: no index speaks of them."""
-        lost = lost_of(self.directory)
+        lost = evidence_of(self.directory)
         for finding in lost.findings():
             if self._only is None and finding.offset is not None and not lost.has_index(finding.offset):
                 yield finding

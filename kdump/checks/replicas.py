@@ -20,8 +20,7 @@ from kdump.checks.steps import FROM_ANOTHER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import CheckedWalk, settled_windows
+from kdump.format.batch.walk import CheckedWalk, right_windows
 from kdump.format.batch.window import Buffer
 from kdump.format.java_values import ABOVE_ALL, as_long
 from kdump.format.kinds import FileKind
@@ -436,8 +435,7 @@ def _right_rows(walk: CheckedWalk, found: list[Finding]) -> Iterator[tuple[array
         walk: over the log.
         found: takes what it reports.
     """
-    for window in settled_windows(walk, found):
-        shifts = put_right(window, found)
+    for window, shifts in right_windows(walk, found):
         found.clear()
         for k in range(window.count):
             yield window.row(k), shifts.get(k, 0)

@@ -18,7 +18,7 @@ from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import Outcomes, say_doubts
 from kdump.finding import Code, Finding, Trait, ignore
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import unplaced
+from kdump.format.batch.base_offset.right import unplaced
 from kdump.format.batch.walk import settled_windows
 from kdump.format.batch.window import HEADERS_WINDOW, Buffer, Window
 from kdump.format.java_values import as_long

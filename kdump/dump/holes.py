@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code, Severity, Trait
-from kdump.format.batch.offset_order import header_facts
+from kdump.format.batch.base_offset.header import header_facts
 from kdump.item import RecordsUnread
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value
@@ -98,10 +98,10 @@ def not_searched(
     if not met.holes or (met.is_found and not selection.is_search):
         return
     from kdump.broker.missing.partition import lost_holes  # the walk over damage: most selections do not need it
-    from kdump.storage.lost_logs import lost_of
+    from kdump.storage.evidence import evidence_of
 
     directory = logs[0].directory
-    unread = lost_of(directory).rows_unread
+    unread = evidence_of(directory).rows_unread
     if unread is not None:
         yield unread
     lost = lost_holes(directory, options.limits)

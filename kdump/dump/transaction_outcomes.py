@@ -28,13 +28,14 @@ from kdump.dump.input_file import InputFile
 from kdump.dump.transaction_indexes import TransactionIndexes
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import misplaced, put_right, unknown, unplaced
-from kdump.format.batch.walk import settled_windows
+from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.batch.base_offset.right import misplaced, unplaced
+from kdump.format.batch.walk import right_windows
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
+from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.names import FileKind, parse_name
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue
@@ -294,7 +295,7 @@ class Outcomes:
         base, last = log.log_base, walk.checks.offsets.last
         if base is None or not log.name.is_live:
             return False
-        return lost_of(log.directory).behind(base, base if last is None else last + 1, size) is not None
+        return evidence_of(log.directory).behind(base, base if last is None else last + 1, size) is not None
 
     def _walk(self, number: int) -> None:
         log = self.logs[number]
@@ -316,12 +317,12 @@ class Outcomes:
 
     def _walk_log(self, log: InputFile, source: Source, findings: list[Finding]) -> None:
         is_last = log.name.is_live and log.log_base is not None and log.directory.next_base(log.log_base) is None
-        known_end = partial(end_beside, log.directory, log.segment) if is_last else unknown
+        known_end = partial(_end_beside, log) if is_last else unknown
         walk = open_walk(log, source, self._options, findings, known_end=known_end)
         walk.checks.follow_producers = False
-        for window in settled_windows(walk, findings):
-            self.see_misplaced(log.path, window, findings)
-            put_right(window, findings)
+        for window, shifts in right_windows(walk, findings):
+            for k, shift in shifts.items():
+                self._shifts[log.path, window.cell(k, layout.POSITION)] = shift
             lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
             self._take_gaps(findings)
             self._step(log, window, lost)
@@ -346,7 +347,7 @@ class Outcomes:
         if base is None or not log.name.is_live:
             return None
         end, following = base if last is None else last + 1, log.directory.next_base(base)
-        behind = lost_of(log.directory).behind(base, end, size)
+        behind = evidence_of(log.directory).behind(base, end, size)
         if behind is not None:
             return behind.first, behind.last
         if following is None or end >= following or not self._may_be_lost(end, following - 1):
@@ -559,3 +560,8 @@ def _beside(log: InputFile, is_wanted: Callable[[int], bool]) -> list[InputFile]
         path = os.path.join(directory, name)
         found.append(InputFile(path, True, log.directory, parse_name(name), FileKind.LOG, base))
     return found
+
+
+def _end_beside(log: InputFile) -> int | None:
+    """Where the other files of its partition know the last log to end."""
+    return evidence_of(log.directory).end(BESIDE, log.segment)

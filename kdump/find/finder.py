@@ -23,9 +23,9 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.rows.lookup import LookupAnswer, NoAnswer
 from kdump.storage.directory import DirectoryListing
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import SWAP, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
@@ -70,7 +70,7 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
         report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
-    for finding in lost_of(partition).findings():
+    for finding in evidence_of(partition).findings():
         report(finding)
     for file in (partition.log_dir.file(FileKind.LOG_START), partition.epoch_file):
         if file.failure is not None and not file.is_missing:
@@ -264,7 +264,7 @@ class Finder:
         is_asked = is_past or is_no_time or query.ask in (Ask.LATEST, Ask.MAX)
         if not (is_asked or any(one.code is Code.X07 for one in self._found)):
             return answer
-        lost = lost_of(self._partition)
+        lost = evidence_of(self._partition)
         base = self._partition.bases[-1]
         behind = lost.behind(base, end, self._partition.segment(len(self._partition) - 1).log.size)
         if behind is not None and behind.finding is not None and not self._is_damaged_at_end(behind.finding.file):

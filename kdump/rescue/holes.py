@@ -18,7 +18,7 @@ from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.finding import Code
 from kdump.ranges import RangeSet
 from kdump.rows.verdict import Certainty
-from kdump.storage.lost_logs import lost_of
+from kdump.storage.evidence import evidence_of
 from kdump.storage.names import parse_partition
 from kdump.storage.paths import base_name
 
@@ -94,7 +94,9 @@ def _ends_early(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:
     if end >= log.next_base or any(place.position + place.length > after for place in facts.places):
         return False
     with suppress(OSError):  # an index that cannot be read is no witness
-        return lost_of(copy.directory).behind(log.base, end, copy.directory.listing.size(base_name(log.path))) is None
+        return (
+            evidence_of(copy.directory).behind(log.base, end, copy.directory.listing.size(base_name(log.path))) is None
+        )
     return True
 
 

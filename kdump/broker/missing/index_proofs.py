@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.missing.ranges import Proof
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import CheckedWalk, settled_windows
+from kdump.format.batch.walk import CheckedWalk, right_windows
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -225,8 +224,7 @@ class HoleProofs:
         )
         walk.checks.follow_producers = False
         highest = -1
-        for window in settled_windows(walk, found):
-            put_right(window, found)
+        for window, _ in right_windows(walk, found):
             found.clear()
             columns = (window.column(one) for one in (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.POSITION))
             for base, last, position in zip(*columns, strict=True):

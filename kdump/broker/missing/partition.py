@@ -24,7 +24,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.wrapper import first_offset
-from kdump.storage.lost_logs import lost_of
+from kdump.storage.evidence import evidence_of
 from kdump.storage.paths import exists
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def surroundings(partition: PartitionDir, policies: TopicPolicies, bases: Sequen
         bases[0] if bases else 0,
         bases[-1] if bases else 0,
         None if key is None else _cleaned_to(partition, key),
-        lost_of(partition).before_salvage,
+        evidence_of(partition).before_salvage,
         partial(exists, os.path.join(partition.log_dir.path, _REMOTE_CACHE)),
         partial(policies.of, partition),
     )
@@ -179,7 +179,7 @@ class LostHoles:
         """Each hole, but for those that are told of a log that is gone; and what has judged them."""
         judge = HoleJudge(self._around)
         losses = self._new_losses(judge)
-        gone, found = sorted(lost_of(self._partition).logs), MissingColumns()
+        gone, found = sorted(evidence_of(self._partition).logs), MissingColumns()
 
         def keep(some: Iterable[Loss]) -> None:
             for loss in some:
@@ -243,7 +243,7 @@ def walk_log(
         max_batch_bytes=limits.max_batch_bytes,
     )
     walk.checks.follow_producers = False
-    walk.checks.offsets.when_free = fold.settle
+    walk.checks.offsets.on_missing_offsets = fold.settle
     for window in walk.windows():
         traced = _scan.last_trace(window.rows, window.count)
         if traced >= 0:
