@@ -61,6 +61,29 @@ class SegmentJob(Value):
     around: EpochsAround = EpochsAround()
     is_under_work: bool = False
 
+    @classmethod
+    def alone(cls, log: str, base_offset: int, *, only: str | None = None) -> Self:
+        """Return the job of a log of which nothing around it is known, as no broker loads it as a segment.
+
+        Args:
+            log: its path.
+            base_offset: of it.
+            only: judge only the file of this path; None for all.
+        """
+        return cls(
+            {FileKind.LOG: log},
+            base_offset,
+            is_clean=True,
+            is_last=False,
+            is_held=False,
+            start_offset=base_offset,
+            epochs=(),
+            topic=None,
+            is_leftover=False,
+            only=only,
+            is_alone=True,
+        )
+
     @property
     def may_be_unfinished(self) -> bool:
         """Whether a broker has not let go of the segment in order: its indexes may be missing, or not be trimmed."""

@@ -123,14 +123,14 @@ class PartitionCheck:
         return SegmentJob(
             self.directory.by_base[base] if misplaced is None else misplaced.files,
             base,
-            log_dir.is_clean,
-            base == self._bases[-1],
-            log_dir.is_held,
-            self._start,
-            tuple(self._usable_epochs),
-            None if self.name is None else self.name.topic,
-            self.directory.is_leftover,
-            self._only,
+            is_clean=log_dir.is_clean,
+            is_last=base == self._bases[-1],
+            is_held=log_dir.is_held,
+            start_offset=self._start,
+            epochs=tuple(self._usable_epochs),
+            topic=None if self.name is None else self.name.topic,
+            is_leftover=self.directory.is_leftover,
+            only=self._only,
             is_raft_log=self._is_raft_log,
             next_base=None if base == self._bases[-1] else self._bases[following],
             known_ends=self._known_ends() if base == self._bases[-1] else (),
@@ -236,14 +236,16 @@ class PartitionCheck:
     def _lost_before(self) -> Iterator[Loss]:
         """What the logs before the first one had; where none is here, what all of them had."""
         for begin, last in self._below_logs():
-            below = LostRange(0, 0, begin, last, None, None, ())
+            below = LostRange(0, 0, first=begin, last=last, records=None, certainty=None, because=())
             yield from self._losses.take(self.directory.path_of(self._bases[0], FileKind.LOG), [below])
         first = self._bases[0] if self._bases else ABOVE_ALL
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
             known = max(last + 1, known_without_logs(self.directory))
             end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=known)
-            lost = LostRange(0, 0, base, end - 1, None, Certainty.LOST, (Code.F08.name,))
+            lost = LostRange(
+                0, 0, first=base, last=end - 1, records=None, certainty=Certainty.LOST, because=(Code.F08.name,)
+            )
             yield from self._losses.take(self.directory.path_of(base, FileKind.LOG), [lost])
 
     def _below_logs(self) -> list[tuple[int, int]]:

@@ -53,7 +53,7 @@ def check_snapshot(path: str, options: VerifyOptions) -> Iterator[Finding | Open
 
     Reports: what `check_segment` does.
     """
-    job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, is_alone=True)
+    job = SegmentJob.alone(path, 0)
     for result in check_segment(job, options):
         if isinstance(result, Finding | OpenFailure):
             yield result

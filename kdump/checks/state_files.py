@@ -92,7 +92,18 @@ class CheckpointFold:
             size, last = window.cell(k, layout.SIZE), window.cell(k, layout.LAST_OFFSET)
             field = "partitionLeaderEpoch"
             self._found.append(
-                Finding(Code.E03, self._file, position, size, False, first, last, field, expected, epoch)
+                Finding(
+                    Code.E03,
+                    self._file,
+                    position,
+                    size,
+                    gap=False,
+                    offset=first,
+                    last_offset=last,
+                    field=field,
+                    expected=expected,
+                    found=epoch,
+                )
             )
 
     def findings(self, blamed: set[int], end: int) -> Iterator[Finding]:

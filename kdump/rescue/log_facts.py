@@ -235,12 +235,30 @@ def read_log(
     """
     if base is not None:
         facts = _read_log(
-            source, base, limits, around, next_base, known_end, hints, given, follow_producers=follow_producers
+            source,
+            base,
+            limits=limits,
+            around=around,
+            next_base=next_base,
+            known_end=known_end,
+            hints=hints,
+            given=given,
+            follow_producers=follow_producers,
         )
         if not _is_renamed(facts):
             return facts
     alone = around.alone()
-    found = _read_log(source, None, limits, alone, None, unknown, hints, (), follow_producers=follow_producers)
+    found = _read_log(
+        source,
+        None,
+        limits=limits,
+        around=alone,
+        next_base=None,
+        known_end=unknown,
+        hints=hints,
+        given=(),
+        follow_producers=follow_producers,
+    )
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
 
 
@@ -503,8 +521,15 @@ class _Walk:
             delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
             after = int.from_bytes(self._log.read_at(position + size, 8), "big") if position + size < end else None
             if first + delta + 1 != after:
-                place = position, size
-                yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
+                yield Finding(
+                    Code.O03,
+                    self._log.name,
+                    position,
+                    size,
+                    offset=first,
+                    last_offset=first + delta,
+                    field="baseOffset",
+                )
 
     def _without(self, out: dict[int, list[Finding]]) -> tuple[ValidRunBuilder, list[Place]]:
         kept, places = ValidRunBuilder(self._wrappers, self._base), []
@@ -551,8 +576,17 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
         after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
         if after == first + delta + 1:
             return None
-    place = layout.OFFSET_AT, size
-    return Finding(Code.O03, log.name, *place, False, first, first + delta, "baseOffset", base, first)
+    return Finding(
+        Code.O03,
+        log.name,
+        layout.OFFSET_AT,
+        size,
+        offset=first,
+        last_offset=first + delta,
+        field="baseOffset",
+        expected=base,
+        found=first,
+    )
 
 
 def lone_last(log: Source, facts: LogFacts) -> Window | None:
@@ -595,12 +629,12 @@ def _place_of(
     return Place(
         row[layout.POSITION],
         row[layout.SIZE],
-        first if 0 <= first <= layout.LARGEST_OFFSET else None,
-        last if 0 <= last <= layout.LARGEST_OFFSET else None,
-        count if count >= 0 and (not sane or count <= last - first + 1) else None,
-        True,
-        codes or (("B02",) if is_legacy else ("B01",)),
-        is_exact and sane,
+        offset=first if 0 <= first <= layout.LARGEST_OFFSET else None,
+        last_offset=last if 0 <= last <= layout.LARGEST_OFFSET else None,
+        records=count if count >= 0 and (not sane or count <= last - first + 1) else None,
+        is_batch=True,
+        codes=codes or (("B02",) if is_legacy else ("B01",)),
+        is_exact=is_exact and sane,
         is_whole=True,
     )
 
@@ -623,12 +657,30 @@ def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[Place]:
             is_batch = finding.count is not None or finding.is_torn_batch
             offsets = finding.offset, finding.last_offset if is_batch else None
             stop = min(end, covered)
-            yield Place(start, stop - start, *offsets, finding.count, is_batch, codes, is_batch)
+            yield Place(start, stop - start, *offsets, finding.count, is_batch, codes=codes, is_exact=is_batch)
             if stop < end:
-                yield Place(stop, end - stop, None, None, None, False, codes, False)
+                yield Place(
+                    stop,
+                    end - stop,
+                    offset=None,
+                    last_offset=None,
+                    records=None,
+                    is_batch=False,
+                    codes=codes,
+                    is_exact=False,
+                )
         elif end > covered:
             start = max(start, covered)
-            yield Place(start, end - start, None, None, None, False, codes, False)
+            yield Place(
+                start,
+                end - start,
+                offset=None,
+                last_offset=None,
+                records=None,
+                is_batch=False,
+                codes=codes,
+                is_exact=False,
+            )
 
 
 def _has_room(first: int, last: int) -> bool:

@@ -434,7 +434,15 @@ class PartitionSalvage:
         left_out = RangeSet()
         for branch in line.divergent:
             left_out.add(branch.first, branch.last)
-        return LineHoles(self.name, copies, line.last + 1, left_out, self._options.policies, self._cache, limit)
+        return LineHoles(
+            self.name,
+            copies,
+            end=line.last + 1,
+            left_out=left_out,
+            policies=self._options.policies,
+            cache=self._cache,
+            max_batch_bytes=limit,
+        )
 
     def _again(self, number: int, given: list[Finding]) -> None:
         """Read a log again with header fields put right that its neighbours determine."""
