@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from kdump.broker.clusters import NO_POLICIES
 from kdump.broker.lacking import intact_batches, lacking
 from kdump.broker.load.swapped_dir import once_swapped
-from kdump.broker.missing_offsets import MissingOffsets, OffsetHole
-from kdump.broker.missing_walk import surroundings
+from kdump.broker.missing.judge import HoleJudge
+from kdump.broker.missing.partition import surroundings
+from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code, Finding, ignore
 from kdump.format.kinds import FileKind
 from kdump.rows.verdict import Certainty
@@ -178,14 +179,14 @@ class _Explained:
     def __init__(self, directory: PartitionDir, replaced: Iterable[int] = ()) -> None:
         self._bases = directory.log_bases
         self._replaced = frozenset(replaced)
-        self._judge = MissingOffsets(surroundings(directory, NO_POLICIES))
+        self._judge = HoleJudge(surroundings(directory, NO_POLICIES))
 
     def __call__(self, first: int, last: int) -> bool:
         """Tell it of a range, both ends inclusive."""
         after = bisect_right(self._bases, first)
         if 0 < after < len(self._bases) and last < self._bases[after] and self._bases[after - 1] in self._replaced:
             return True
-        verdict = self._judge.early(OffsetHole(first, last))
+        verdict = self._judge.early(MissingRange(first, last))
         return verdict is not None and verdict.certainty is Certainty.ABSENT
 
 

@@ -18,8 +18,7 @@ from kdump.decode.schema import ReadMode
 from kdump.decode.table import newest, table
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
+from kdump.format.batch.walk import Border, CheckedWalk, right_windows
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -346,8 +345,7 @@ class _Reader:
             border=Border(floor=base - 1),
         )
         walk.checks.follow_producers = False
-        for window in settled_windows(walk, found):
-            put_right(window, found)
+        for window, _ in right_windows(walk, found):
             firsts, lasts = window.column(layout.BASE_OFFSET), window.column(layout.LAST_OFFSET)
             stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
             k = 0

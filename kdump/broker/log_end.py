@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import ignore
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
+from kdump.format.batch.walk import Border, CheckedWalk, right_windows
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.finding import Finding
+    from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
 
 
@@ -46,8 +46,7 @@ def last_epoch_and_end(
                 max_batch_bytes=limit,
                 border=Border(floor=base - 1),
             )
-            for window in settled_windows(walk, found):
-                put_right(window, found)
+            for window, _ in right_windows(walk, found):
                 _hand_on(found, report)
                 rows = window.column(layout.LEADER_EPOCH), window.column(layout.LAST_OFFSET)
                 crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
@@ -62,6 +61,28 @@ def last_epoch_and_end(
         if end >= 0 or base == directory.log_bases[0]:
             return (epoch if epoch >= 0 else max(known, default=epoch)), max(end, base)
     return layout.NO_EPOCH, -1
+
+
+def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_bytes: int) -> int | None:
+    """Return where a log ends by its last batch, a torn one too where its header stands; None without a batch.
+
+    Args:
+        log: the log.
+        base_offset: of it.
+        next_base: that of the next segment, None after the last.
+        max_batch_bytes: a batch over this is not held in memory.
+    """
+    torn: list[int] = []
+
+    def see(finding: Finding) -> None:
+        if finding.is_torn_batch and finding.last_offset is not None:
+            torn.append(finding.last_offset)
+
+    walk = CheckedWalk(log, see, segment=base_offset, next_base=next_base, max_batch_bytes=max_batch_bytes)
+    for _ in walk.windows():
+        pass
+    last = walk.checks.offsets.last
+    return max([*torn, *(() if last is None else (last,))], default=-1) + 1 or None
 
 
 def _hand_on(found: list[Finding], report: Callable[[Finding], None]) -> None:

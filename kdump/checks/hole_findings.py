@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.hole_columns import HeldHole, HoleColumns
-from kdump.broker.missing_offsets import is_told_as_hole
-from kdump.broker.missing_walk import among_holes, as_lost, held_of, of_hole, of_unexplained
+from kdump.broker.missing.columns import MissingColumns
+from kdump.broker.missing.findings import among_holes, as_lost, of_hole, of_unexplained, range_of
+from kdump.broker.missing.ranges import MissingRange, is_told_as_hole
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.value import TupleValue
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
     from typing import TypeGuard
 
-    from kdump.broker.losses import PartitionLosses
-    from kdump.broker.missing_offsets import HoleVerdict, OffsetHole
+    from kdump.broker.missing.judge import HoleVerdict
+    from kdump.broker.missing.losses import PartitionLosses
     from kdump.item import Item
     from kdump.rows.verdict import Loss
 
@@ -94,12 +94,12 @@ class HoleFindings:
             is_told = loss.is_known or loss.last_offset in told or not is_hole
             found = None if is_told else self._losses.verdicts.get(loss.last_offset)
             if found is not None:
-                finding = self._judged(of_hole(held_of(loss)), *found)
+                finding = self._judged(of_hole(range_of(loss)), *found)
                 if found[1].is_lost or finding.is_among_holes:
                     yield finding
             yield loss
 
-    def _judged(self, finding: Finding, hole: OffsetHole, verdict: HoleVerdict) -> Finding:
+    def _judged(self, finding: Finding, hole: MissingRange, verdict: HoleVerdict) -> Finding:
         """A finding about a hole with what is to be said of that."""
         if verdict.is_known:
             return finding.replace(values={**finding.values, "also": _KNOWN})
@@ -127,15 +127,17 @@ class _Waiting:
     """Findings about holes that wait, in the order of their holes: nearly all differ in the place only."""
 
     def __init__(self) -> None:
-        self._alike: HoleColumns[_Like] = HoleColumns()
+        self._like: _Like | None = None  # as most of them
+        self._alike = MissingColumns()
         self._others: dict[int, list[Finding]] = {}  # by last offset
 
     def add(self, finding: Finding) -> None:
         """Take a finding."""
         first, last = finding.offset or 0, finding.last_offset or 0
         like = _Like(finding.code, finding.length, finding.severity_override, finding.by_neighbours, finding.because)
-        held = HeldHole(first, last, finding.position or 0, finding.file, like)
-        if self._alike.last < first and _made_again(held) == finding:
+        self._like = self._like or like
+        held = MissingRange(first, last, (like.code.name,), finding.file, finding.position or 0)
+        if self._alike.last < first and like == self._like and _made_again(held, like) == finding:
             self._alike.add(held)
         else:
             self._others.setdefault(last, []).append(finding)
@@ -143,15 +145,12 @@ class _Waiting:
     def pop(self, last: int) -> Iterator[Finding]:
         """Yield the findings about the hole that ends at an offset, and forget them; holes come in their order."""
         run = self._alike.first_run()
-        if run is not None and run.begin.last == last:
-            yield _made_again(self._alike.pop())
+        if run is not None and self._like is not None and run.begin.last == last:
+            yield _made_again(self._alike.pop(), self._like)
         yield from self._others.pop(last, ())
 
 
-def _made_again(held: HeldHole[_Like]) -> Finding:
-    like = held.kind
-    name = like.code.name
-    values = of_hole(HeldHole(held.first, held.last, held.position, held.file, name)).values
+def _made_again(held: MissingRange, like: _Like) -> Finding:
     return Finding(
         like.code,
         held.file,
@@ -160,7 +159,7 @@ def _made_again(held: HeldHole[_Like]) -> Finding:
         offset=held.first,
         last_offset=held.last,
         severity_override=like.severity,
-        values=values,
+        values=of_hole(held).values,
         by_neighbours=like.by_neighbours,
         because=like.because,
     )

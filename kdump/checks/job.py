@@ -12,7 +12,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from typing import Self
 
-    from kdump.broker.losses import LostRange
+    from kdump.broker.missing.ranges import MissingRange
     from kdump.broker.producer.replay import SegmentProducers
     from kdump.finding import Code
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -140,13 +140,11 @@ class LostInLog(Value):
     """Offsets of a log that readers do not get.
 
     Args:
-        file: the log.
         ranges: in the order of offsets.
         traced_to: the offset after the last batch so far that shows a cleaner at work; 0 for none.
     """
 
-    file: str
-    ranges: tuple[LostRange, ...]
+    ranges: tuple[MissingRange, ...]
     traced_to: int
 
 

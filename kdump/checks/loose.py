@@ -6,9 +6,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import PartitionLosses
-from kdump.broker.missing_offsets import NOTHING_AROUND, MissingOffsets
-from kdump.broker.missing_walk import surroundings, walk_log
+from kdump.broker.missing.judge import NOTHING_AROUND, HoleJudge
+from kdump.broker.missing.losses import PartitionLosses
+from kdump.broker.missing.partition import surroundings, walk_log
 from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.indexes import index_fold
@@ -23,9 +23,9 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
@@ -105,8 +105,8 @@ def _judged(
     path = job.files[FileKind.LOG]
     directory = os.path.dirname(os.path.abspath(path))
     folder = os.path.dirname(path) or os.curdir
-    judge = MissingOffsets(NOTHING_AROUND if around is None else surroundings(around, options.policies_for(around)))
-    unread = None if around is None else lost_of(around).rows_unread
+    judge = HoleJudge(NOTHING_AROUND if around is None else surroundings(around, options.policies_for(around)))
+    unread = None if around is None else evidence_of(around).rows_unread
     if unread is not None:
         yield unread
     losses = PartitionLosses(folder, os.path.basename(directory), job.start_offset, judge)
@@ -115,7 +115,7 @@ def _judged(
         if isinstance(result, LostInLog):
             judge.trace(result.traced_to)
             if kind is FileKind.LOG:
-                yield from holes.settle(losses.take(result.file, result.ranges))
+                yield from holes.settle(losses.take(result.ranges))
         elif isinstance(result, SegmentSummary):
             yield from holes.settle((), list(explained(job, result, held)))
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
@@ -134,7 +134,7 @@ def _judged(
 
 def _in_all_logs(around: PartitionDir, options: VerifyOptions) -> PartitionLosses:
     """Return the losses of the whole partition, none of them settled: a hole of one log may go on in the next."""
-    judge = MissingOffsets(surroundings(around, options.policies_for(around)))
+    judge = HoleJudge(surroundings(around, options.policies_for(around)))
     losses = PartitionLosses(around.path, around.name, around.start_offset, judge)
     for number in range(len(around)):
         with suppress(OSError, UnreadableError):  # it says nothing then

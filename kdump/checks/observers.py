@@ -9,10 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
-from kdump.broker.hole_proofs import HoleInLog, HoleProofs
-from kdump.broker.losses import LossFold, below, last_offset
+from kdump.broker.missing.damage import DamageFold, below, last_offset
+from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges
 from kdump.broker.producer.replay import ProducerFold, SegmentProducers
-from kdump.broker.proven_ranges import ProvenRanges
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
@@ -24,17 +23,18 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.format.record.wrapper import first_offset
+from kdump.storage.evidence import highest_end
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.broker.losses import LostRange
+    from kdump.broker.missing.ranges import MissingRange
     from kdump.checks.indexes import IndexFold
     from kdump.checks.job import SegmentJob
     from kdump.checks.options import VerifyOptions
     from kdump.finding import Report
-    from kdump.format.batch.offset_order import OffsetFold
+    from kdump.format.batch.base_offset.fold import OffsetFold
     from kdump.format.batch.window import Window
     from kdump.storage.open_files import CachedFile
     from kdump.storage.segment import Segment
@@ -120,23 +120,17 @@ class EndWatch(Observer):
         """Return where the log ends by them; while a broker writes they may be older than what was read."""
         if not self._job.is_last or self._job.is_held:
             return None
-        ends = self._by_names()
-        with suppress(OSError):  # they have vanished meanwhile
-            ends.append(self._segment.entries_end() or 0)
-        return max(ends, default=None)
+        return highest_end(self._job.known_ends, self._segment)
 
     def bounded(self, gap: Finding) -> Finding:
         """Return a gap at the end of the log with the offsets that the next segment and other files leave it."""
         if (gap.position or 0) + (gap.length or 0) < self._size:
             return gap
-        end = self._job.next_base if self._job.next_base is not None else max(self._by_names(), default=None)
+        following = self._job.next_base
+        end = highest_end(self._job.known_ends, None) if following is None else following
         if end is None or gap.offset is None:
             return gap
         return gap.replace(last_offset=end - 1) if end > gap.offset else gap.replace(offset=None)
-
-    def _by_names(self) -> list[int]:
-        """By snapshots and checkpoints."""
-        return [offset for offset, _ in self._job.known_ends if offset <= layout.LARGEST_OFFSET]
 
 
 class TextCopyWatch:
@@ -303,7 +297,7 @@ class EpochWatch(Observer):
     def window(self, window: Window, offsets: OffsetFold) -> None:
         """Hold the next batches against the checkpoint; those that may still be blamed wait."""
         self._fold.step(window)
-        undecided = offsets.waits_from  # from there on batches may still be blamed
+        undecided = offsets.first_undecided_position  # from there on batches may still be blamed
         self._tell(window.cell(window.count - 1, layout.POSITION) if undecided is None else undecided)
 
     def finding(self, finding: Finding) -> None:
@@ -371,8 +365,8 @@ class MissingWatch(Observer):
         self._segment = segment
         self._file = log.name
         limits = options.limits
-        self._fold = LossFold(
-            log.size,
+        self._fold = DamageFold(
+            (log.name, log.size),
             lambda position: first_offset(log, position, limits),
             lambda position: last_offset(log, position, limits),
         )
@@ -416,7 +410,7 @@ class MissingWatch(Observer):
             ranges += self._proven.rest()
         self._note_markers(ranges)
         if ranges or (is_end and self._traced_to):
-            yield LostInLog(self._file, tuple(ranges), self._traced_to)
+            yield LostInLog(tuple(ranges), self._traced_to)
 
     def finish(self, last: int | None, max_timestamp: int | None, *, is_end_unknown: bool) -> None:
         """Take what is missing behind the last batch, with offset `last`."""
@@ -435,14 +429,13 @@ class MissingWatch(Observer):
         why = tuple(dict.fromkeys(code for _, code in beyond))
         self._fold.finish(free, None if end is None else end - 1, why, is_last=job.is_last)
 
-    def _note_markers(self, ranges: Sequence[LostRange]) -> None:
+    def _note_markers(self, ranges: Sequence[MissingRange]) -> None:
         """Note in which of the ranges that have no bytes the transaction index knows an end marker."""
         if self._job.is_under_work:
             return
         gone = [lost for lost in ranges if not lost.length and not (lost.certainty and self._job.is_last)]
-        holes = [HoleInLog(lost.first, lost.last, lost.position) for lost in gone]
         with suppress(OSError):  # the check of that index says so
-            self.marker_holes += [(hole.first, hole.last) for hole in self._proofs.with_markers(holes)]
+            self.marker_holes += [(hole.first, hole.last) for hole in self._proofs.with_markers(gone)]
 
 
 class IndexWatch(Observer):
@@ -510,7 +503,7 @@ class IndexWatch(Observer):
         if not is_sure:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap()
-        undecided = offsets.waits_from
+        undecided = offsets.first_undecided_position
         yield from self._late_steps(undecided)
         if not is_sure or undecided is None:
             sure = is_sure and undecided is None

@@ -7,10 +7,11 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.hole_proofs import is_under_work
-from kdump.broker.losses import LostRange, PartitionLosses, is_inner_hole
-from kdump.broker.missing_offsets import MissingOffsets
-from kdump.broker.missing_walk import surroundings
+from kdump.broker.missing.index_proofs import is_under_work
+from kdump.broker.missing.judge import HoleJudge
+from kdump.broker.missing.losses import PartitionLosses
+from kdump.broker.missing.partition import surroundings
+from kdump.broker.missing.ranges import MissingRange
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
@@ -26,7 +27,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
-from kdump.storage.lost_logs import known_ends, known_without_logs, lost_of, without_log
+from kdump.storage.evidence import Witness, evidence_of, without_log
 from kdump.storage.misplaced import misplaced_in
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kdump.checks.segment import Result
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.item import Item
+    from kdump.storage.evidence import KnownEnd
     from kdump.storage.file_source import OpenFailure
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
@@ -109,11 +111,11 @@ class PartitionCheck:
 
     @cached_property
     def _lost_logs(self) -> dict[int, int]:
-        return lost_of(self.directory).logs
+        return evidence_of(self.directory).logs
 
     def _judging(self, options: VerifyOptions) -> None:
         """Get ready to judge holes."""
-        self._judge = MissingOffsets(surroundings(self.directory, options.policies_for(self.directory), self._bases))
+        self._judge = HoleJudge(surroundings(self.directory, options.policies_for(self.directory), self._bases))
         start = min(self._start, self.lost_from, *(first for first, _ in self._below_logs()))
         self._losses = PartitionLosses(self.path, self.directory.name, start, self._judge)
 
@@ -139,13 +141,13 @@ class PartitionCheck:
             is_under_work=self._is_under_work,
         )
 
-    def _known_ends(self) -> tuple[tuple[int, str], ...]:
+    def _known_ends(self) -> tuple[KnownEnd, ...]:
         """Offsets that the log has reached, by the names of snapshots and by checkpoints; and what shows it."""
-        lost = {base: last for base, last in self._lost_logs.items() if base > self._bases[-1]}
-        return tuple((offset, code.name) for offset, code in known_ends(self.directory, lost))
+        by = Witness.SNAPSHOTS | Witness.LOST_LOGS | Witness.CHECKPOINTS
+        return tuple(evidence_of(self.directory).ends(by, behind=self._bases[-1]))
 
     def _has_trace(self) -> bool:
-        in_hand = (one.traced_to or any(map(is_inner_hole, one.ranges)) for one in self._in_hand)
+        in_hand = (one.traced_to or any(part.is_inner_hole for part in one.ranges) for one in self._in_hand)
         return self._judge.has_trace() or any(in_hand)
 
     @property
@@ -182,7 +184,7 @@ class PartitionCheck:
         replay = Replay(self.directory)
         causes, holes = self._causes, HoleFindings(self._losses)
         self._end = self._bases[0] if self._bases else 0
-        unread = lost_of(self.directory).rows_unread
+        unread = evidence_of(self.directory).rows_unread
         if unread is not None:
             yield unread
         yield from self._lost_before()
@@ -222,7 +224,7 @@ class PartitionCheck:
     def _lost_in(self, some: Iterable[LostInLog]) -> Iterator[Loss]:
         for one in some:
             self._judge.trace(one.traced_to)
-            yield from self._losses.take(one.file, self._with_lost_logs(one.ranges))
+            yield from self._losses.take(self._with_lost_logs(one.ranges))
 
     def _lost_of_foreign(self, job: SegmentJob, held: Sequence[LostInLog]) -> Sequence[LostInLog]:
         """What a segment had whose place a log of another partition has taken; where it ended, others may know."""
@@ -230,23 +232,23 @@ class PartitionCheck:
         ends = [offset for offset, _ in job.known_ends] if job.next_base is None else [job.next_base]
         if max(ends, default=0) <= job.base_offset:
             return held
-        place = 0, _size(self.directory, log), job.base_offset, max(ends) - 1
-        return [LostInLog(log, (LostRange(*place, None, Certainty.LOST, (Code.F15.name,)),), 0)]
+        offsets, size = (job.base_offset, max(ends) - 1), _size(self.directory, log)
+        lost = MissingRange(*offsets, (Code.F15.name,), log, length=size, certainty=Certainty.LOST)
+        return [LostInLog((lost,), 0)]
 
     def _lost_before(self) -> Iterator[Loss]:
         """What the logs before the first one had; where none is here, what all of them had."""
         for begin, last in self._below_logs():
-            below = LostRange(0, 0, first=begin, last=last, records=None, certainty=None, because=())
-            yield from self._losses.take(self.directory.path_of(self._bases[0], FileKind.LOG), [below])
+            log = self.directory.path_of(self._bases[0], FileKind.LOG)
+            yield from self._losses.take([MissingRange(begin, last, (), log)])
         first = self._bases[0] if self._bases else ABOVE_ALL
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
-            known = max(last + 1, known_without_logs(self.directory))
+            known = max(last + 1, evidence_of(self.directory).end_without_logs)
             end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=known)
-            lost = LostRange(
-                0, 0, first=base, last=end - 1, records=None, certainty=Certainty.LOST, because=(Code.F08.name,)
-            )
-            yield from self._losses.take(self.directory.path_of(base, FileKind.LOG), [lost])
+            log = self.directory.path_of(base, FileKind.LOG)
+            lost = MissingRange(base, end - 1, (Code.F08.name,), log, certainty=Certainty.LOST)
+            yield from self._losses.take([lost])
 
     def _below_logs(self) -> list[tuple[int, int]]:
         """The offsets from the log start on, by its checkpoint, that lie below the first log: first and last one."""
@@ -256,9 +258,9 @@ class PartitionCheck:
         entry, first = log_dir.offset(FileKind.LOG_START, key), min(self._bases[0], *self._lost_logs, self._bases[0])
         return [(entry, first - 1)] if entry is not None and entry < first else []
 
-    def _with_lost_logs(self, ranges: Sequence[LostRange]) -> list[LostRange]:
+    def _with_lost_logs(self, ranges: Sequence[MissingRange]) -> list[MissingRange]:
         """Ranges of a log: in a hole behind it that compaction could have made, a log was that is lost."""
-        found: list[LostRange] = []
+        found: list[MissingRange] = []
         for one in ranges:
             base = min((base for base in self._lost_logs if one.first <= base <= one.last), default=None)
             if one.certainty is not None or base is None:
@@ -364,7 +366,7 @@ class PartitionCheck:
 
     def _without_files(self) -> Iterator[Finding]:
         """Logs that are lost with all their files: no index speaks of them."""
-        lost = lost_of(self.directory)
+        lost = evidence_of(self.directory)
         for finding in lost.findings():
             if self._only is None and finding.offset is not None and not lost.has_index(finding.offset):
                 yield finding

@@ -20,8 +20,7 @@ from kdump.checks.steps import FROM_ANOTHER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import CheckedWalk, settled_windows
+from kdump.format.batch.walk import CheckedWalk, right_windows
 from kdump.format.batch.window import Buffer
 from kdump.format.java_values import ABOVE_ALL, as_long
 from kdump.format.kinds import FileKind
@@ -30,13 +29,13 @@ from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, PartitionChecked
 from kdump.ranges import RangeSet
-from kdump.render.terminal.numbers import counted
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
 from kdump.value import TupleValue
 from kdump.words.command import command_line, named
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from array import array
@@ -436,8 +435,7 @@ def _right_rows(walk: CheckedWalk, found: list[Finding]) -> Iterator[tuple[array
         walk: over the log.
         found: takes what it reports.
     """
-    for window in settled_windows(walk, found):
-        shifts = put_right(window, found)
+    for window, shifts in right_windows(walk, found):
         found.clear()
         for k in range(window.count):
             yield window.row(k), shifts.get(k, 0)

@@ -260,7 +260,7 @@ class _SegmentCheck:
         )
         walk.checks.follow_producers = job.topic != OFFSETS_TOPIC
         if watch.missing is not None:
-            walk.checks.offsets.when_free = watch.missing.settle
+            walk.checks.offsets.on_missing_offsets = watch.missing.settle
         return walk
 
     def _handing_on(self, checks: Iterator[None], progress: Progress) -> Iterator[Progress]:

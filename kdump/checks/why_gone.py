@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
-from kdump.storage.lost_logs import begin_by_epochs, lost_of
+from kdump.storage.evidence import evidence_of
 from kdump.storage.names import parse_name
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ def _expired(directory: PartitionDir, first: int, log: str) -> Iterator[Finding]
     elif epochs and epochs[0].start_offset == first:
         why = "the leader-epoch-checkpoint begins there too"
         yield Finding(Code.L15, log, offset=0, last_offset=first - 1, values={"first": first, "why": why})
-    elif (begin := begin_by_epochs(directory, first)) is not None and begin not in lost_of(directory).logs:
+    elif (begin := evidence_of(directory).begin_by_epochs(first)) is not None and begin not in evidence_of(
+        directory
+    ).logs:
         why = f"the leader-epoch-checkpoint begins at {begin} still, and a broker that deletes segments raises it"
         remedy = "compare with another replica, unless the broker was killed right after it had deleted them"
         told: dict[str, int | str | None] = {"first": first, "why": why, "remedy": remedy}

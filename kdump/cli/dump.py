@@ -33,10 +33,10 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, FileTurn, Looked
-from kdump.render.commentary import fail_to_write, hidden, say
-from kdump.render.escape import escape
+from kdump.render.commentary import fail_to_write, say
 from kdump.render.text.dump import error_line, error_to, text_sink, wrapping, write_text
 from kdump.storage.names import FileKind, parse_name, parse_partition
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
     from kdump.output import Output
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
     from kdump.render.terminal.progress import Bar
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines
@@ -300,9 +300,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         bar = None if sys.stdout.isatty() else bar_of("dump", quiet=given["quiet"])
         ranges = _ranges(paths, options, selection) if given["jobs"] != 1 or bar is not None else None
         if ranges is not None:
-            make = partial(_sink, given, shown, DEFAULT, decodes, outcome, redactor, deep=options.deep)
+            make = partial(_sink, given, shown, decodes, outcome, redactor, deep=options.deep)
             _run_in_turn(ranges, given["jobs"], seen, decodes, make, bar)
-    sink: Sink = _sink(given, shown, dialect, decodes, outcome, redactor, deep=options.deep)
+    sink: Sink = _sink(given, shown, decodes, outcome, redactor, deep=options.deep, dialect=dialect)
     items = _items(paths, options, given, selection, fate)
     try:
         with command or nullcontext():
@@ -431,8 +431,7 @@ def _run_in_turn(
 
     def show(unit: Any) -> None:  # noqa: ANN401 (of the ranges)
         assert bar is not None
-        far = ranges.how_far(unit)
-        bar.show(far.replace(path=hidden(far.path)))
+        bar.show(ranges.how_far(unit))
 
     sink, shown = make(None), ShowInTurn(ranges, make, decodes)
     first = ranges.first_state, sink.state, seen
@@ -456,13 +455,13 @@ def _run_in_turn(
 def _sink(
     given: dict[str, Any],
     shown: RecordFormat,
-    dialect: Dialect,
     decodes: FileDecoder | None,
     outcome: RunStatus,
     redactor: Redactor | None,
     output: Output | None = None,
     *,
     deep: bool,
+    dialect: Dialect = DEFAULT,
 ) -> Any:  # noqa: ANN401 (a `Sink`; without --compat a `StatsSink` too)
     """Where the items go: to stdout and stderr, or to what takes their place in one of several processes."""
     sink: Any

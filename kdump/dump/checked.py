@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kdump.dump.input_file import InputFile, identify, input_files
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import unknown
+from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, RecordsUnread, SnapshotStart
@@ -187,7 +187,7 @@ class CheckedLog:
             if self._records is not None:
                 yield from self._records.of(window)
             else:
-                yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
+                yield Chunk(window, window.view, 0, last=window.count, begun=False, rows=window.rows, filled=0)
         yield from drain(findings)
         if end >= options.max_bytes >= self.source.size:
             yield from check_end(self.file, self.walk)
@@ -263,10 +263,10 @@ def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
     following = file.directory.next_base(base)
     yield from file.segment.check_end(walk.checks.offsets.last, following)
     if not file.follow:
-        from kdump.storage.lost_logs import lost_of  # a dump of a log alone need not import it
+        from kdump.storage.evidence import evidence_of  # a dump of a log alone need not import it
 
         is_first = base == file.directory.log_bases[0]
-        yield from lost_of(file.directory).findings(0 if is_first else base, following)
+        yield from evidence_of(file.directory).findings(0 if is_first else base, following)
 
 
 class CheckedRecords:

@@ -10,11 +10,12 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code, Severity, Trait
-from kdump.format.batch.offset_order import header_facts
+from kdump.format.batch.base_offset.header import header_facts
 from kdump.item import RecordsUnread
 from kdump.storage.segment import UnreadableError
-from kdump.value import TupleValue, Value
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
 _MOST = 1000  # holes that are held; behind so many, of a topic that nothing compacts, some are told already
 
 
-class _Hole(TupleValue):
-    """Offsets that are missing, inclusive, in a log or behind it."""
-
-    path: str
-    first: int
-    last: int
-
-
 class HolesMet(Value):
     """What a selection has met in the logs of one directory; goes from process to process.
 
@@ -46,7 +39,7 @@ class HolesMet(Value):
     """
 
     is_found: bool = False
-    holes: tuple[_Hole, ...] = ()
+    holes: tuple[MissingRange, ...] = ()
 
     def joined(self, other: HolesMet) -> HolesMet:
         """Return this, and what was met behind it."""
@@ -72,19 +65,19 @@ class HoleWatch:
         """Take the first batches of the log into account: no finding says that others are missing before them."""
         first, base = header_facts(window, 0), self._log.log_base
         if base is not None and first.first is not None and first.first > base and first.trusted:
-            self._add(_Hole(self._log.path, base, first.first - 1))
+            self._add(MissingRange(base, first.first - 1, file=self._log.path))
 
     def see(self, findings: Iterable[Finding]) -> None:
         """Take what was found into account; findings may come again."""
         for one in findings:
             if Trait.HOLE in one.code.traits and one.severity is Severity.NOTE:
-                self._add(_Hole(one.file, one.offset or 0, one.last_offset or 0))
+                self._add(MissingRange(one.offset or 0, one.last_offset or 0, file=one.file))
 
     def found(self) -> None:
         """Note that something is selected."""
         self.met = self.met.joined(HolesMet(is_found=True))
 
-    def _add(self, hole: _Hole) -> None:
+    def _add(self, hole: MissingRange) -> None:
         """Keep a hole, unless it lies below the log start offset."""
         if len(self.met.holes) < _MOST and hole.last >= self._log.directory.log_start:
             self.met = self.met.joined(HolesMet(holes=(hole,)))
@@ -104,11 +97,11 @@ def not_searched(
     """
     if not met.holes or (met.is_found and not selection.is_search):
         return
-    from kdump.broker.missing_walk import lost_holes  # the walk over damage: most selections do not need it
-    from kdump.storage.lost_logs import lost_of
+    from kdump.broker.missing.partition import lost_holes  # the walk over damage: most selections do not need it
+    from kdump.storage.evidence import evidence_of
 
     directory = logs[0].directory
-    unread = lost_of(directory).rows_unread
+    unread = evidence_of(directory).rows_unread
     if unread is not None:
         yield unread
     lost = lost_holes(directory, options.limits)
@@ -118,11 +111,11 @@ def not_searched(
         for hole, finding in ((met_one, one) for met_one in met.holes for one in lost.of(met_one.first, met_one.last)):
             own = {"offset": hole.first, "last_offset": hole.last} if finding.is_among_holes else {}
             one = finding.replace(**own)  # of several each is told: records of any may have been there
-            if os.path.basename(one.file) != os.path.basename(hole.path) or (one.code, one.offset) in told:
+            if os.path.basename(one.file) != os.path.basename(hole.file) or (one.code, one.offset) in told:
                 continue
             is_listed = one.code is Code.O04 or not logs[0].follow
             if is_listed or any(
                 log.base == directory.next_base(one.offset or 0) for log in logs
             ):  # not of one log alone
                 told.add((one.code, one.offset))
-                yield RecordsUnread(one.replace(file=hole.path))
+                yield RecordsUnread(one.replace(file=hole.file))

@@ -99,9 +99,9 @@ def _in_directory(path: str) -> Iterator[InputFile | OpenFailure]:
         for file in one.contents.files:
             yield InputFile(file.path, False, one, file.name)
         if one.key is not None and not one.log_bases:
-            from kdump.storage.lost_logs import lost_of, no_logs  # few directories have no log
+            from kdump.storage.evidence import evidence_of, no_logs  # few directories have no log
 
-            if lost_of(one).logs:
+            if evidence_of(one).logs:
                 yield no_logs(one, "other")
         skipped += one.contents.skipped
         leftovers += one.contents.leftovers

@@ -7,7 +7,7 @@ open ones; what is not among them was committed.
 
 What cannot be read, and what is simply not there, may have had a marker. Whether one behind it still tells what became
 of the batches before it is for `TransactionFates` to say, by the rule that salvage goes by. Offsets that are not there
-count only where they are lost, or stand alone, by the judgement that all verbs share (`kdump.broker.missing_offsets`).
+count only where they are lost, or stand alone, by the judgement that all verbs share (`kdump.broker.missing`).
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.missing_walk import lost_holes
+from kdump.broker.missing.partition import lost_holes
+from kdump.broker.missing.ranges import MissingRange
 from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
-from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, Hole, Told, TransactionFates
+from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, Told, TransactionFates
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.dump.transaction_indexes import TransactionIndexes
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import misplaced, put_right, unknown, unplaced
-from kdump.format.batch.walk import settled_windows
+from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.batch.base_offset.right import misplaced, unplaced
+from kdump.format.batch.walk import right_windows
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.render.terminal.numbers import span
+from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.names import FileKind, parse_name
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -126,7 +128,7 @@ class _Answer:
 
     def __init__(self, options: DumpOptions) -> None:
         self._ranges: dict[str, dict[int, array[int]]] = {IN_DOUBT: {}, ABORTED: {}}  # by fate, producer: first, last
-        self._holes: dict[tuple[int, int], Hole] = {}  # by producer and first offset of what is in doubt
+        self._holes: dict[tuple[int, int], MissingRange] = {}  # by producer and first offset of what is in doubt
         self.fates = TransactionFates(self._take, options.max_uncompressed_bytes, options.max_batch_bytes)
 
     def _take(self, told: Told) -> None:
@@ -139,7 +141,7 @@ class _Answer:
             if told.fate == IN_DOUBT and told.hole is not None:
                 self._holes[told.producer, first] = told.hole
 
-    def of(self, producer: int, offset: int) -> tuple[str, Hole | None]:
+    def of(self, producer: int, offset: int) -> tuple[str, MissingRange | None]:
         """Return what became of a batch, and the hole that may have ended its transaction where that is in doubt.
 
         Args:
@@ -173,7 +175,7 @@ class Outcomes:
         self._answer = _Answer(options)
         self._between = _Between()
         self._places: dict[tuple[str, int], int] = {}  # path and position of odd batches: a low offset that fits
-        self._unsure: dict[tuple[str, int], Hole] = {}  # of those of which nobody knows what became of them
+        self._unsure: dict[tuple[str, int], MissingRange] = {}  # of those of which nobody knows what became of them
         self._reached: list[int] = []  # the highest offset up to the end of each log that was walked through
         self._is_done = False  # with all logs
         self._indexes, self._has_holes = TransactionIndexes(self.logs), False
@@ -263,7 +265,7 @@ class Outcomes:
             self._met.opened.setdefault(producer, (path, self._last if begun is None else begun))
         return outcome
 
-    def _found(self, path: str, window: Window, k: int) -> tuple[str, Hole | None]:
+    def _found(self, path: str, window: Window, k: int) -> tuple[str, MissingRange | None]:
         """What became of the transaction of a batch, and the hole that may have ended it where that is in doubt."""
         hole = self._unsure.get((path, window.cell(k, layout.POSITION))) if self._unsure else None
         if hole is not None:
@@ -293,7 +295,7 @@ class Outcomes:
         base, last = log.log_base, walk.checks.offsets.last
         if base is None or not log.name.is_live:
             return False
-        return lost_of(log.directory).behind(base, base if last is None else last + 1, size) is not None
+        return evidence_of(log.directory).behind(base, base if last is None else last + 1, size) is not None
 
     def _walk(self, number: int) -> None:
         log = self.logs[number]
@@ -315,12 +317,12 @@ class Outcomes:
 
     def _walk_log(self, log: InputFile, source: Source, findings: list[Finding]) -> None:
         is_last = log.name.is_live and log.log_base is not None and log.directory.next_base(log.log_base) is None
-        known_end = partial(end_beside, log.directory, log.segment) if is_last else unknown
+        known_end = partial(_end_beside, log) if is_last else unknown
         walk = open_walk(log, source, self._options, findings, known_end=known_end)
         walk.checks.follow_producers = False
-        for window in settled_windows(walk, findings):
-            self.see_misplaced(log.path, window, findings)
-            put_right(window, findings)
+        for window, shifts in right_windows(walk, findings):
+            for k, shift in shifts.items():
+                self._shifts[log.path, window.cell(k, layout.POSITION)] = shift
             lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
             self._take_gaps(findings)
             self._step(log, window, lost)
@@ -345,7 +347,7 @@ class Outcomes:
         if base is None or not log.name.is_live:
             return None
         end, following = base if last is None else last + 1, log.directory.next_base(base)
-        behind = lost_of(log.directory).behind(base, end, size)
+        behind = evidence_of(log.directory).behind(base, end, size)
         if behind is not None:
             return behind.first, behind.last
         if following is None or end >= following or not self._may_be_lost(end, following - 1):
@@ -482,8 +484,9 @@ class Outcomes:
         self._between, hole = _Between(), None
         fills = between.many > 0 and between.fills(last - self._last)
         if is_free and not fills:
-            hole = Hole(self._last + 1, last, may_end=between.may_end or not between.many)
-            self._open_up(hole, may_be_compaction=not between.many and first is not None)
+            hole = MissingRange(self._last + 1, last)
+            may_end = between.may_end or not between.many
+            self._open_up(hole, may_end=may_end, may_be_compaction=not between.many and first is not None)
         place = self._last + 1
         for odd in between.batches:
             key = odd.path, odd.position
@@ -493,18 +496,18 @@ class Outcomes:
                 self._places[key] = place
                 place += odd.offsets
 
-    def _open_up(self, hole: Hole, *, may_be_compaction: bool) -> None:
+    def _open_up(self, hole: MissingRange, *, may_end: bool, may_be_compaction: bool) -> None:
         """There is a hole, or one that compaction may have made."""
         if may_be_compaction and not self._may_be_lost(hole.first, hole.last):
             return
         self._has_holes = True
         self._ask_indexes()
-        self._answer.fates.hole(hole)
+        self._answer.fates.hole(hole, may_end=may_end)
 
     def _ask_indexes(self) -> None:
         self._answer.fates.learn(self._indexes.learn())
 
-    def _take_odd(self, odd: _Odd, offset: int, unsure: Hole | None) -> None:
+    def _take_odd(self, odd: _Odd, offset: int, unsure: MissingRange | None) -> None:
         """Take a batch of a transaction, or a marker, whose offset is not sure.
 
         Args:
@@ -557,3 +560,8 @@ def _beside(log: InputFile, is_wanted: Callable[[int], bool]) -> list[InputFile]
         path = os.path.join(directory, name)
         found.append(InputFile(path, True, log.directory, parse_name(name), FileKind.LOG, base))
     return found
+
+
+def _end_beside(log: InputFile) -> int | None:
+    """Where the other files of its partition know the last log to end."""
+    return evidence_of(log.directory).end(BESIDE, log.segment)

@@ -21,17 +21,17 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.render.times import iso
 from kdump.rows.lookup import LookupAnswer, NoAnswer
 from kdump.storage.directory import DirectoryListing
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import SWAP, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
 from kdump.storage.paths import DID_YOU_MEAN, base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -70,7 +70,7 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
         report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
-    for finding in lost_of(partition).findings():
+    for finding in evidence_of(partition).findings():
         report(finding)
     for file in (partition.log_dir.file(FileKind.LOG_START), partition.epoch_file):
         if file.failure is not None and not file.is_missing:
@@ -264,7 +264,7 @@ class Finder:
         is_asked = is_past or is_no_time or query.ask in (Ask.LATEST, Ask.MAX)
         if not (is_asked or any(one.code is Code.X07 for one in self._found)):
             return answer
-        lost = lost_of(self._partition)
+        lost = evidence_of(self._partition)
         base = self._partition.bases[-1]
         behind = lost.behind(base, end, self._partition.segment(len(self._partition) - 1).log.size)
         if behind is not None and behind.finding is not None and not self._is_damaged_at_end(behind.finding.file):
@@ -307,7 +307,7 @@ class Finder:
             yield hole
 
     def _lost_hole(self, offset: int) -> Finding | None:
-        from kdump.broker.missing_walk import lost_holes  # the walk over damage: most questions do not need it
+        from kdump.broker.missing.partition import lost_holes  # the walk over damage: most questions do not need it
 
         try:
             return lost_holes(self._partition, self._limits).at(offset)
@@ -352,7 +352,7 @@ class Finder:
         if self._places.batch is None:
             return
         for window in self._data.around(*self._places.batch, count):
-            yield Chunk(window, window.view, 0, 1, False, window.rows, 0)
+            yield Chunk(window, window.view, 0, last=1, begun=False, rows=window.rows, filled=0)
 
     @cached_property
     def _data(self) -> LogScan:

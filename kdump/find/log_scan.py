@@ -18,8 +18,7 @@ from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Finding, ignore
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import CheckedWalk, settled_windows
+from kdump.format.batch.walk import CheckedWalk, right_windows
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
@@ -359,8 +358,7 @@ class LogScan:
         file = self._partition.segment(number).path
         found: list[Finding] = []
         walk = self._walk(number, found.append)
-        for window in settled_windows(walk, found):
-            shifts = put_right(window, found)
+        for window, shifts in right_windows(walk, found):
             times = self._seen_times(file, window, found.append) if self._times else {}
             yield from found
             found.clear()

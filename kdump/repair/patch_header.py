@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
+from kdump.format.batch.base_offset.findings import LOG_END
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint, log_end_by
-from kdump.format.batch.offset_order import LOG_END
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of

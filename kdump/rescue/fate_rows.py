@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.producer.transaction_fates import IN_DOUBT
 from kdump.finding import Code
 from kdump.format.batch import layout
-from kdump.render.json.lines import row_json
+from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches
 from kdump.rows.verdict import Certainty, Loss
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.batch.window import Window
     from kdump.rescue.holes import LineHoles
-    from kdump.rescue.losses import Missing
+    from kdump.rescue.losses import LineLosses
     from kdump.rescue.target import Staging
     from kdump.row import Row
 
@@ -30,7 +30,7 @@ class FateRows:
         holes: judges those of which no bytes are there.
     """
 
-    def __init__(self, name: str, missing: Missing, holes: LineHoles) -> None:
+    def __init__(self, name: str, missing: LineLosses, holes: LineHoles) -> None:
         self._name = name
         self._missing = missing
         self._holes = holes

@@ -8,15 +8,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import NO_POLICIES
-from kdump.broker.hole_columns import HeldHole, HoleColumns
-from kdump.broker.hole_proofs import HoleInLog, HoleProofs, is_under_work
-from kdump.broker.losses import HolesAmong
-from kdump.broker.missing_offsets import NOTHING_AROUND, HoleVerdict, MissingOffsets, OffsetHole, Proof
-from kdump.broker.missing_walk import among_holes, surroundings
+from kdump.broker.missing.columns import MissingColumns
+from kdump.broker.missing.findings import among_holes
+from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges, is_under_work
+from kdump.broker.missing.judge import NOTHING_AROUND, HoleJudge, HoleVerdict
+from kdump.broker.missing.losses import HolesAmong
+from kdump.broker.missing.partition import surroundings
+from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.finding import Code
 from kdump.ranges import RangeSet
 from kdump.rows.verdict import Certainty
-from kdump.storage.lost_logs import lost_of
+from kdump.storage.evidence import evidence_of
 from kdump.storage.names import parse_partition
 from kdump.storage.paths import base_name
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.broker.clusters import TopicPolicies
-    from kdump.broker.missing_offsets import Surroundings
+    from kdump.broker.missing.judge import Surroundings
     from kdump.finding import Finding
     from kdump.rescue.log_facts import LogFacts
     from kdump.rescue.sources import Copy, SourceLog
@@ -44,22 +46,26 @@ def has_trace(copy: Copy, logs: Iterable[CopyLog]) -> bool:
         copy: of the partition.
         logs: of it, with what they have.
     """
-    judge = MissingOffsets(_around(copy, NO_POLICIES))
+    judge = HoleJudge(_around(copy, NO_POLICIES))
     for log, facts in logs:
         judge.trace(facts.traced_to)
         for gap in _gaps(copy, log, facts):
-            judge.count(OffsetHole(gap.first, gap.last))
+            judge.count(gap)
     return judge.has_trace(holes=1)
 
 
-def _gaps(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[HoleInLog]:
+def _gaps(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[MissingRange]:
     """The holes of one log of a copy, in order: where offsets are missing, and no bytes stand that may be theirs."""
     own = facts.holes
-    inside = (HoleInLog(own[at], own[at + 1], own[at + 2]) for at in range(0, len(own), 3))
+    inside = (_hole(log, own[at], own[at + 1], own[at + 2]) for at in range(0, len(own), 3))
     return heapq.merge(inside, sorted(_around_spans(copy, log, facts)))
 
 
-def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[HoleInLog]:
+def _hole(log: SourceLog, first: int, last: int, position: int) -> MissingRange:
+    return MissingRange(first, last, (Code.O04.name,), log.path, position)
+
+
+def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[MissingRange]:
     """The holes around the runs of batches of a log: before the first one, between two, behind the last one."""
     spans: list[tuple[int, int, int, int]] = list(facts.runs)
     for place in facts.places:
@@ -69,10 +75,10 @@ def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[HoleI
     before = [] if base is None else [(0, 0, base - 1, base - 1)]
     for (_, end, _, last), (begin, _, first, _) in pairwise([*before, *sorted(spans)]):
         if end == begin and first > last + 1:
-            yield HoleInLog(last + 1, first - 1, begin)
+            yield _hole(log, last + 1, first - 1, begin)
     if _ends_early(copy, log, facts):
         end = (log.base or 0) if facts.last is None else facts.last + 1
-        yield HoleInLog(end, (log.next_base or 0) - 1, log_size(facts))
+        yield _hole(log, end, (log.next_base or 0) - 1, log_size(facts))
 
 
 def log_size(facts: LogFacts) -> int:
@@ -88,7 +94,9 @@ def _ends_early(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:
     if end >= log.next_base or any(place.position + place.length > after for place in facts.places):
         return False
     with suppress(OSError):  # an index that cannot be read is no witness
-        return lost_of(copy.directory).behind(log.base, end, copy.directory.listing.size(base_name(log.path))) is None
+        return (
+            evidence_of(copy.directory).behind(log.base, end, copy.directory.listing.size(base_name(log.path))) is None
+        )
     return True
 
 
@@ -117,7 +125,7 @@ class LineHoles:
     ) -> None:
         self._left_out = left_out
         self._proven = {proof: RangeSet() for proof in Proof}
-        self._groups: list[tuple[HoleColumns[str], HolesAmong]] = []  # of each log in which bytes are missing somewhere
+        self._groups: list[tuple[MissingColumns, HolesAmong]] = []  # of each log in which bytes are missing somewhere
         parsed, salvaged, entries = parse_partition(name), RangeSet(), []
         policy, traced = NOTHING_AROUND.policy, 0
         missing = []
@@ -138,7 +146,7 @@ class LineHoles:
             missing.append((own, [facts for _, facts in logs]))
         topic = None if parsed is None else parsed.topic
         around = NOTHING_AROUND._replace(topic=topic, last_base=end, salvaged=salvaged, policy=policy)
-        self._judge = MissingOffsets(around._replace(cleaned_to=max(entries, default=None)))
+        self._judge = HoleJudge(around._replace(cleaned_to=max(entries, default=None)))
         self._judge.trace(traced)
         for first, last in _in_all(missing):
             for part in self._parts(first, last):
@@ -153,15 +161,17 @@ class LineHoles:
             next_base=log.next_base,
             max_batch_bytes=max_batch_bytes,
         )
-        among: HoleColumns[str] = HoleColumns()
-        for gap, shown in proofs.each(_gaps(copy, log, facts)):
-            self._proven[shown.proof].add(gap.first, gap.last)
-            if shown.proof is Proof.AMONG_SEVERAL:
+        among = MissingColumns()
+        for gap in ProvenRanges(proofs).each(_gaps(copy, log, facts)):
+            if gap.proof is None:
+                continue
+            self._proven[gap.proof].add(gap.first, gap.last)
+            if gap.proof is Proof.AMONG_SEVERAL:
                 if not len(among):
-                    self._groups.append((among, HolesAmong(shown.missing_bytes)))
-                among.add(HeldHole(*gap, log.path, Code.O04.name))
+                    self._groups.append((among, HolesAmong(gap.missing_bytes)))
+                among.add(gap)
 
-    def _parts(self, first: int, last: int, because: tuple[str, ...] = ()) -> Iterator[OffsetHole]:
+    def _parts(self, first: int, last: int, because: tuple[str, ...] = ()) -> Iterator[MissingRange]:
         """A hole, divided where what an index proves of it begins or ends: an index knows of its own log only."""
         borders = {first, last + 1}
         for ranges in self._proven.values():
@@ -169,7 +179,7 @@ class LineHoles:
                 borders |= {max(begin, first), min(stop, last) + 1}
         for begin, behind in pairwise(sorted(borders)):
             proof = next((one for one, ranges in self._proven.items() if ranges.has_any(begin, begin)), None)
-            yield OffsetHole(begin, behind - 1, proof, because)
+            yield MissingRange(begin, behind - 1, because, proof=proof)
 
     @property
     def has_trace(self) -> bool:

@@ -6,25 +6,25 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.producer.transaction_fates import Hole, TransactionFates
+from kdump.broker.missing.ranges import MissingRange
+from kdump.broker.producer.transaction_fates import TransactionFates
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
-from kdump.render.json.lines import row_json
 from kdump.rescue.fate_rows import FateRows, LeftOut
-from kdump.rescue.log_facts import Place
-from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
+from kdump.rescue.losses import LineLosses, lost_logs, outside, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
 from kdump.rescue.valid_runs import batches_of, first_offset
+from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from kdump.rescue.holes import LineHoles
     from kdump.rescue.line import Line
@@ -89,8 +89,8 @@ class LineWriter:
         """Bytes that the logs will have at most."""
         return self._line.runs.size
 
-    def _what_is_missing(self) -> tuple[Missing, LineHoles]:
-        spots: list[Spot] = []
+    def _what_is_missing(self) -> tuple[LineLosses, LineHoles]:
+        spots: list[MissingRange] = []
         for one in self._work.read:
             start = one.log.base if one.log.base is not None else one.facts.first or 0
             end = one.log.next_base
@@ -98,42 +98,32 @@ class LineWriter:
                 end = self._known_end
             lost = [first for first, _ in self._work.lost_logs(one.copy) if start < first and end is not None]
             end = min([end or 0, *lost]) if lost else end
-            own = list(spots_of(one.log.path, one.facts, start, end, self._work.witnesses.cut_end(one)))
-            spots.extend(own)
+            spans = list(spots_of(one.log.path, one.facts, start, end, self._work.witnesses.cut_end(one)))
+            spots.extend(spans)
             if one.log.next_base is None and not self._work.is_run(one.copy):
-                self._note_tail(one, own)
+                self._note_tail(one, spans)
         for one in self._work.foreign:
             first, last = one.log.base or 0, (one.log.next_base or self._known_end) - 1
             if first <= last:
                 is_vouched = bool(one.facts.batches)
                 count = _records_of(one, self._limit) if is_vouched else None
-                place = Place(
-                    0,
-                    one.raw.size,
-                    offset=None,
-                    last_offset=None,
-                    records=count,
-                    is_batch=False,
-                    codes=(Code.F15.name,),
-                    is_exact=False,
-                    is_whole=is_vouched,
-                )
-                spots.append(Spot(first, last, True, one.log.path, place))
+                own = MissingRange(first, last, (Code.F15.name,), one.log.path, length=one.raw.size, records=count)
+                spots.append(own._replace(certainty=Certainty.LOST, is_vouched=is_vouched))
         for number, cut in enumerate(self._line.cuts):
             ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
             spots.extend(lost_logs(self._path, ranges))
         holes = self._work.line_holes(self._line)
         if holes.has_trace:  # what a whole copy lacks was cleaned away there, whatever stands in another one
-            spots = list(but_for(spots, self._work.whole_ranges(self._line)))
+            spots = list(outside(spots, self._work.whole_ranges(self._line)))
         ends = self._line.last + 1, self._work.witnesses.index_end(self._line)
-        return Missing(self._work.name, self._path, spots, ends, holes), holes
+        return LineLosses(self._work.name, self._path, spots, ends, holes), holes
 
-    def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
+    def _note_tail(self, one: ReadLog, spots: list[MissingRange]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
 
         A copy that ends before the line does has lost nothing there that is not in another one.
         """
-        facts, told = one.facts, {spot.place.position for spot in spots}
+        facts, told = one.facts, {spot.position for spot in spots}
         if self._known_end != (facts.last if facts.last is not None else (one.log.base or 0) - 1) + 1:
             return
         after = facts.runs.end
@@ -166,17 +156,18 @@ class LineWriter:
                 for k in range(window.count):
                     first = first_offset(window, k, wrappers)
                     if expected is not None and first > expected:
-                        hole = self._hole(expected, first - 1, ends)
+                        hole = self._hole(expected, first - 1)
                         if hole is not None:
+                            may_end = not self._work.witnesses.has_no_marker(hole.first, hole.last, ends)
                             fates.step(window.part(start, k))
-                            fates.hole(hole)
+                            fates.hole(hole, may_end=may_end)
                             start = k
                     expected = window.cell(k, layout.LAST_OFFSET) + 1
             fates.step(window.part(start, window.count))
             expected = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
         last = max([self._known_end - 1, *(one.last for one in aborts)])
         if expected is not None and expected <= last:
-            fates.hole(Hole(expected, last))
+            fates.hole(MissingRange(expected, last))
         fates.finish()
 
     def _ends(self) -> list[int]:
@@ -186,15 +177,15 @@ class LineWriter:
             ends[branch.copy] = min(ends[branch.copy], branch.first)
         return ends
 
-    def _hole(self, first: int, last: int, ends: Sequence[int]) -> Hole | None:
+    def _hole(self, first: int, last: int) -> MissingRange | None:
         """Return the hole of a range that the line does not have, None where compaction has made it."""
         spots = self._missing.spots(first, last)
         if not spots and not self._work.witnesses.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
             if all(one.shows_no_loss for one in told):
                 return None
-        codes = tuple(dict.fromkeys(code for spot in spots for code in spot.place.codes))
-        return Hole(first, last, codes, may_end=not self._work.witnesses.has_no_marker(first, last, ends))
+        codes = tuple(dict.fromkeys(code for spot in spots for code in spot.because))
+        return MissingRange(first, last, codes)
 
     def _windows(self) -> Iterator[tuple[int, int, Window]]:
         """Yield the batches of the line: number of the log, number of copies that have them, and the window."""
@@ -277,7 +268,7 @@ class LineWriter:
             self._part(writer, number, copies, window, start, k)
             below = floor is not None and window.cell(k, layout.LAST_OFFSET) < floor
             rule = None if below else self.left_out.rule(window, k)
-            codes = () if rule is None or rule.hole is None else rule.hole.codes
+            codes = () if rule is None or rule.hole is None else rule.hole.because
             out = self._out(one, window, k, codes, is_below=below)
             if rule is not None:
                 self.left_out.tell(out, rule)

@@ -11,12 +11,12 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import last_offset
+from kdump.broker.missing.damage import last_offset
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
-from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT

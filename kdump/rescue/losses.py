@@ -1,40 +1,37 @@
-"""What the line lacks: for each range of offsets the bytes that stand there, or that none does."""
+"""What the line lacks: for each range of offsets the bytes that stand there, or that none does.
+
+What stands there is taken from each copy for itself: the bytes may have had the offsets. Of one log
+`kdump.broker.missing.damage` tells more, for there each offset is of one damage only.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kdump.broker.missing_offsets import HoleVerdict
-from kdump.rescue.log_facts import Place
+from kdump.broker.missing.judge import HoleVerdict
+from kdump.broker.missing.losses import loss_of
+from kdump.broker.missing.ranges import MissingRange
+from kdump.finding import Code
 from kdump.rows.verdict import Certainty, Loss
-from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.rescue.holes import LineHoles
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.log_facts import LogFacts, Place
 
 
-class Spot(TupleValue):
-    """A place of a log with the offsets that it is taken for.
-
-    Args:
-        first, last: inclusive.
-        is_gap: no whole header stands there.
-        path: of the log.
-        place: the bytes.
-    """
-
-    first: int
-    last: int
-    is_gap: bool
-    path: str
-    place: Place
+def _range_of(path: str, place: Place, first: int, last: int) -> MissingRange:
+    """The offsets that a place of a log is taken for: doubtful where a whole header stands there, else lost."""
+    certainty = Certainty.DOUBTFUL if place.is_batch else Certainty.LOST
+    found = MissingRange(first, last, place.codes, path, place.position, place.length, place.records, certainty)
+    return found._replace(is_vouched=place.is_vouched)
 
 
-def spots_of(path: str, facts: LogFacts, start: int, end: int | None, cut: Place | None = None) -> Iterator[Spot]:
+def spots_of(
+    path: str, facts: LogFacts, start: int, end: int | None, cut: Place | None = None
+) -> Iterator[MissingRange]:
     """Yield the places of a log with their offsets: those of the header where they fit, else what is left free.
 
     Args:
@@ -58,7 +55,7 @@ def spots_of(path: str, facts: LogFacts, start: int, end: int | None, cut: Place
         at = max(stop, at + 1)
 
 
-def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> Iterator[Spot]:
+def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> Iterator[MissingRange]:
     """The places between two batches that are well."""
     waiting: list[Place] = []
     for place in places:
@@ -68,7 +65,7 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
             if waiting and low < first:
                 yield _together(path, waiting, low, first - 1)
             waiting = []
-            yield Spot(first, last, not place.is_batch, path, place)
+            yield _range_of(path, place, first, last)
             low = last + 1
         elif (
             first is None
@@ -78,7 +75,7 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
             and low <= last
             and (high is None or last <= high)
         ):
-            yield Spot(low, last, False, path, place._replace(records=1 if low == last else None))  # a legacy message
+            yield _range_of(path, place._replace(records=1 if low == last else None), low, last)  # a legacy message
             low = last + 1
         elif (place.is_exact or not place.is_batch) and first is not None and low <= first <= (high or first):
             if waiting and low < first:
@@ -90,13 +87,13 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
         counts = [one.records or 0 for one in waiting if one.is_batch]
         if len(counts) == len(waiting) and all(counts) and sum(counts) == high - low + 1:  # each has its share
             for place, count in zip(waiting, counts, strict=True):
-                yield Spot(low, low + count - 1, False, path, place)
+                yield _range_of(path, place, low, low + count - 1)
                 low += count
             return
         yield _together(path, waiting, low, high)
 
 
-def _together(path: str, places: Sequence[Place], first: int, last: int) -> Spot:
+def _together(path: str, places: Sequence[Place], first: int, last: int) -> MissingRange:
     """The first batch, or else the first place, of those that have some offsets together, nobody knows which has which.
 
     How many records it has is known where its CRC is true; `unplaced` tells of the others with a true CRC.
@@ -104,25 +101,25 @@ def _together(path: str, places: Sequence[Place], first: int, last: int) -> Spot
     best = next((one for one in places if one.is_batch), places[0])
     if len(places) > 1:
         best = best if best.is_vouched else best._replace(records=None)
-    return Spot(first, last, not best.is_batch, path, best)
+    return _range_of(path, best, first, last)
 
 
-def lost_logs(path: str, ranges: Iterable[tuple[int, int]]) -> Iterator[Spot]:
+def lost_logs(path: str, ranges: Iterable[tuple[int, int]]) -> Iterator[MissingRange]:
     """Yield the offsets of logs of which only the indexes are left.
 
     Args:
         path: of the directory.
         ranges: first and last offset of each.
     """
-    nothing = Place(0, 0, None, None, None, is_batch=False, codes=("F08",), is_exact=False)
-    return (Spot(first, last, True, path, nothing) for first, last in ranges)
+    lost = MissingRange(0, 0, (Code.F08.name,), path, certainty=Certainty.LOST)
+    return (lost._replace(first=first, last=last) for first, last in ranges)
 
 
-def but_for(spots: Iterable[Spot], whole: Sequence[tuple[int, int]]) -> Iterator[Spot]:
-    """Yield what spots have outside of ranges in which a copy has all that is left of the log.
+def outside(spots: Iterable[MissingRange], whole: Sequence[tuple[int, int]]) -> Iterator[MissingRange]:
+    """Drop what lies in ranges that a complete replica covers.
 
     Args:
-        spots: of all logs.
+        spots: the offsets that damaged bytes of all logs are taken for.
         whole: first and last offset of each range, ascending, no two touching.
     """
     ends = [last for _, last in whole]
@@ -138,14 +135,13 @@ def but_for(spots: Iterable[Spot], whole: Sequence[tuple[int, int]]) -> Iterator
             yield _part(spot, low, spot.last)
 
 
-def _part(spot: Spot, first: int, last: int) -> Spot:
+def _part(spot: MissingRange, first: int, last: int) -> MissingRange:
     if (first, last) == (spot.first, spot.last):
         return spot
-    place = spot.place
-    return spot._replace(first=first, last=last, place=place if place.is_vouched else place._replace(records=None))
+    return spot._replace(first=first, last=last, records=spot.records if spot.is_vouched else None)
 
 
-class Missing:
+class LineLosses:
     """Says of a range of offsets that the line does not have why not.
 
     Args:
@@ -158,17 +154,17 @@ class Missing:
     """
 
     def __init__(
-        self, partition: str, path: str, spots: Sequence[Spot], ends: tuple[int, int], holes: LineHoles
+        self, partition: str, path: str, spots: Sequence[MissingRange], ends: tuple[int, int], holes: LineHoles
     ) -> None:
         self._partition = partition
         self._path = path
-        self._batches = _Spots(one for one in spots if not one.is_gap)
-        self._gaps = _Spots(one for one in spots if one.is_gap)
+        self._batches = _Spots(one for one in spots if one.certainty is Certainty.DOUBTFUL)
+        self._gaps = _Spots(one for one in spots if one.certainty is Certainty.LOST)
         self._end, self._index_end = ends
         self._holes = holes
         self._counted: dict[tuple[str, int], int] = {}  # by log and position: the part that tells of the records
 
-    def spots(self, first: int, last: int) -> list[Spot]:
+    def spots(self, first: int, last: int) -> list[MissingRange]:
         """Return what stands in a range."""
         return [*self._batches.over(first, last), *self._gaps.over(first, last)]
 
@@ -181,7 +177,7 @@ class Missing:
                 continue
             if begin > at:
                 yield from self._without_batches(at, begin - 1)
-            yield self.loss(begin, end, Certainty.DOUBTFUL, spot, records=self._records(spot, begin, end))
+            yield self._loss(spot, begin, end, self._records(spot, begin, end))
             at = end + 1
         if at <= last:
             yield from self._without_batches(at, last)
@@ -194,18 +190,16 @@ class Missing:
                 continue
             if begin > at:
                 yield from self.plain(at, begin - 1)
-            records = self._records(spot, begin, end) if spot.place.is_vouched else None
-            yield self.loss(begin, end, Certainty.LOST, spot, records=records)
+            yield self._loss(spot, begin, end, self._records(spot, begin, end) if spot.is_vouched else None)
             at = end + 1
         if at <= last:
             yield from self.plain(at, last)
 
-    def _records(self, spot: Spot, first: int, last: int) -> int | None:
+    def _records(self, spot: MissingRange, first: int, last: int) -> int | None:
         """How many records a part of a place has; all of those that a CRC vouches for are told with the first part."""
-        place, key = spot.place, (spot.path, spot.place.position)
-        if not place.is_vouched or place.records is None:
-            return place.records if (first, last) == (spot.first, spot.last) else None
-        return place.records if self._counted.setdefault(key, first) == first else 0
+        if not spot.is_vouched or spot.records is None:
+            return spot.records if (first, last) == (spot.first, spot.last) else None
+        return spot.records if self._counted.setdefault((spot.file, spot.position), first) == first else 0
 
     def plain(self, first: int, last: int) -> Iterator[Loss]:
         """Yield the losses of offsets that no source has."""
@@ -225,22 +219,12 @@ class Missing:
         because = () if verdict.because is None else (verdict.because.name,)
         return Loss(self._path, self._partition, None, None, None, first, last, None, verdict.certainty, because)
 
-    def loss(self, first: int, last: int, certainty: Certainty, spot: Spot, *, records: int | None) -> Loss:
-        """Return the loss of a place."""
-        place = spot.place
-        is_here = place.length > 0
-        return Loss(
-            self._path,
-            self._partition,
-            spot.path if is_here else None,
-            place.position if is_here else None,
-            place.length if is_here else None,
-            first,
-            last,
-            records,
-            certainty,
-            place.codes,
-        )
+    def _loss(self, spot: MissingRange, first: int, last: int, records: int | None) -> Loss:
+        """The loss of a part of a place."""
+        assert spot.certainty is not None
+        part = spot._replace(first=first, last=last, records=records)
+        loss = loss_of(self._path, self._partition, part, spot.certainty)
+        return loss if spot.length else loss.replace(file=None, position=None, length=None)
 
 
 class _Spots:
@@ -249,13 +233,13 @@ class _Spots:
     Ranges that are asked for mostly ascend: so each spot is taken up once, and let go once.
     """
 
-    def __init__(self, spots: Iterable[Spot]) -> None:
+    def __init__(self, spots: Iterable[MissingRange]) -> None:
         self._all = sorted(spots, key=lambda one: (one.first, one.last))
         self._next = 0
-        self._held: list[Spot] = []  # of those before `_next`, all that reach up to `_from`
+        self._held: list[MissingRange] = []  # of those before `_next`, all that reach up to `_from`
         self._from = -1
 
-    def over(self, first: int, last: int) -> list[Spot]:
+    def over(self, first: int, last: int) -> list[MissingRange]:
         """Return those that have offsets in a range, inclusive."""
         if first < self._from:
             self._next, self._held = 0, []

@@ -12,7 +12,7 @@ from kdump.broker.awaiting_deletion import logs_awaiting_deletion
 from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import infer_interval
-from kdump.format.batch.offset_order import unknown
+from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
@@ -39,8 +39,8 @@ from kdump.rescue.segments import Settings
 from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.twice import AtTwoPlacesError, CopyLog, moved_in_holes
 from kdump.rescue.witnesses import Witnesses
+from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
@@ -243,7 +243,7 @@ class PartitionSalvage:
                 yield Progress(done, total, log.path)
             self._judge_checkpoint(number)
             if not copy.is_run:
-                unread = lost_of(copy.directory).rows_unread
+                unread = evidence_of(copy.directory).rows_unread
                 self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
                 self._mend_offsets(number)
@@ -401,7 +401,10 @@ class PartitionSalvage:
     def _known_end_of(self, copy: Copy, log: SourceLog) -> Callable[[], int | None]:
         """What tells where other files know the last log of a copy to end."""
         is_last = not copy.is_run and log.base is not None and log.base == max(copy.bases, default=None)
-        return partial(end_beside, copy.directory, copy.segment(log, self._cache)) if is_last else unknown
+        if not is_last:
+            return unknown
+        segment = copy.segment(log, self._cache)
+        return lambda: evidence_of(copy.directory).end(BESIDE, segment)
 
     def _mend_offsets(self, copy: int) -> None:
         """The first batch of a log has the log before it and its file name for neighbours."""

@@ -18,9 +18,9 @@ from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.storage.directory import DirectoryListing, no_kafka_files
+from kdump.storage.evidence import evidence_of, no_logs
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir, introduce
-from kdump.storage.lost_logs import lost_of, no_logs
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
@@ -202,7 +202,7 @@ class Copy:
     @property
     def lost_logs(self) -> list[tuple[int, int]]:
         """First and last offset of each log that is not in its directory though its indexes are; none of runs."""
-        return [] if self.is_run else lost_of(self.directory).ranges
+        return [] if self.is_run else evidence_of(self.directory).ranges
 
     @property
     def unread(self) -> int:
@@ -462,7 +462,7 @@ def _of_log_dir(
     problems += missed
     if not partitions and not missed:
         alone = PartitionDir(source, _log_dir(source, known), listing) if is_partition_name(base_name(source)) else None
-        if alone is not None and lost_of(alone).logs:
+        if alone is not None and evidence_of(alone).logs:
             problems.append(no_logs(alone, "missing"))
         elif listing.contents(is_partition=False).files:
             problems.append(_no_partition(source))
@@ -481,7 +481,7 @@ def _of_log_dir(
             yield from copies
         elif copies:
             aside += copies
-        elif is_partition_name(name) and lost_of(directory).logs:
+        elif is_partition_name(name) and evidence_of(directory).logs:
             problems.append(no_logs(directory, "missing"))
         else:
             bare.append(directory)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.rescue.line import Line
     from kdump.rescue.log_facts import Place, ReadLog
-    from kdump.rescue.losses import Missing
+    from kdump.rescue.losses import LineLosses
 
 
 def unplaced(
-    read: Sequence[ReadLog], line: Line, missing: Missing, start: int, end: int, max_batch_bytes: int
+    read: Sequence[ReadLog], line: Line, missing: LineLosses, start: int, end: int, max_batch_bytes: int
 ) -> Iterator[Divergent]:
     """Yield the batches with a true CRC that are neither in the line nor in a row of a loss.
 

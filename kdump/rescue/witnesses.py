@@ -11,8 +11,8 @@ from kdump.broker.producer.transaction_fates import Aborts, told_by_index
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.rescue.log_facts import Place
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import lost_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,7 +108,7 @@ class Witnesses:
     def lacks_log(self, first: int, last: int) -> bool:
         """Tell whether the log of a segment is missing that begins in a range: another hole than compaction makes."""
         copies = [copy for copy in self._copies if not copy.is_run]
-        return any(first <= base <= last for copy in copies for base in lost_of(copy.directory).logs)
+        return any(first <= base <= last for copy in copies for base in evidence_of(copy.directory).logs)
 
     def has_no_marker(self, first: int, last: int, ends: Sequence[int]) -> bool:
         """Tell whether all bytes that a log has in the place of a hole are batches too large for a marker.

@@ -7,15 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from kdump.broker.log_end import last_epoch_and_end
-from kdump.broker.missing_walk import lost_holes
+from kdump.broker.missing.partition import lost_holes
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import ReadLimits
 from kdump.rows.coordinators import CopyChosen
 from kdump.storage.directory import expanded, no_kafka_files
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import parent, real
@@ -129,7 +129,7 @@ def _told(report: Callable[[Finding | OpenFailure], None], file: StateFile) -> N
 
 def _is_sound(directory: PartitionDir, limit: int) -> bool:
     """Whether all batches of a copy are there and can be trusted: of equal copies a damaged one is not read."""
-    lost = lost_of(directory)
+    lost = evidence_of(directory)
     if lost.logs or lost.before_salvage:
         return False
     errors: list[Finding] = []

@@ -16,8 +16,8 @@ from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
 from kdump.state.partition_log import START, Cut, PartitionLog, result_of, up_to
 from kdump.state.share_coordinator import ShareCoordinator
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.value import Value
 from kdump.workers import in_order
@@ -283,13 +283,13 @@ class _Run:
             return None
         if (*key, when) not in self._ends:
             directory, _ = self._directory(key)
-            self._held += lost_of(directory).findings()
+            self._held += evidence_of(directory).findings()
             log = PartitionLog(directory, self._options.limits, self._held.append)
             self._ends[*key, when] = None
             if log.bases and when is None:
                 found: list[Finding] = []
                 end = last_epoch_and_end(directory, self._options.limits.max_batch_bytes, found.append)[1]
-                found += () if found else lost_of(directory).at_end(end)
+                found += () if found else evidence_of(directory).at_end(end)
                 is_held = directory.log_dir.is_held  # what is at its end is being written
                 self._held += [one for one in found if one.severity is Severity.ERROR and not is_held]
                 self._ends[*key, when] = end
@@ -330,7 +330,17 @@ class _Run:
                     continue
                 why = self._stands_out(identity, field, was, now)
                 what = "commit" if identity[0] == "pending" else identity[0]
-                row = ChangeRow(what, " ".join(identity[1:]), partition, field, was, now, timestamp, offset, why)
+                row = ChangeRow(
+                    what,
+                    " ".join(identity[1:]),
+                    partition,
+                    field=field,
+                    before=was,
+                    after=now,
+                    timestamp=timestamp,
+                    offset=offset,
+                    stands_out=why,
+                )
                 rows.append((number, row))
         rows.sort(
             key=lambda one: (ABOVE_ALL if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])

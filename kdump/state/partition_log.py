@@ -14,23 +14,22 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from kdump.broker.missing_walk import lost_holes
+from kdump.broker.missing.partition import lost_holes
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
+from kdump.format.batch.walk import Border, CheckedWalk, right_windows
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
-from kdump.render.terminal.numbers import counted, span
 from kdump.rows.coordinators import Horizon
 from kdump.state import _fold
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.segment import Segment, UnreadableError
 from kdump.value import TupleValue
+from kdump.words.numbers import counted, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -319,11 +318,11 @@ class PartitionLog:
         """Yield number of the segment and runs of batches with the right CRC up to a place."""
         counts = not self._is_surveyed
         self._last_time = -1
-        unread = lost_of(self.directory).rows_unread if self.kind is FileKind.LOG else None
+        unread = evidence_of(self.directory).rows_unread if self.kind is FileKind.LOG else None
         if unread is not None and unread.sentence not in self._told_lost:
             self._told_lost.add(unread.sentence)
             self._report(unread)
-        for finding in lost_of(self.directory).findings() if self.kind is FileKind.LOG else ():
+        for finding in evidence_of(self.directory).findings() if self.kind is FileKind.LOG else ():
             self._tell(finding)
             if not self.bases or (finding.offset or 0) < self.bases[0]:
                 self._lose(0, 0, -1)
@@ -353,9 +352,8 @@ class PartitionLog:
             walk.checks.follow_producers = False
             before, self._in_hand, trusted_to = self._read, path, begin
             try:
-                for window in settled_windows(walk, found, end):
+                for window, _ in right_windows(walk, found, end):
                     self._read = before + min(walk.border.position, source.size if end is None else end) - begin
-                    put_right(window, found)
                     self._drain(number, found, window)
                     if counts:
                         self._batches += window.count
@@ -448,7 +446,7 @@ class PartitionLog:
         if self.kind is not FileKind.LOG:
             return False
         until, found = layout.LARGEST_OFFSET if last is None else last, False
-        lost = lost_of(self.directory).before_salvage
+        lost = evidence_of(self.directory).before_salvage
         if lost.has_any(first, until):  # told once, of all: each hole may be one of them
             named = ", ".join(span(*one, "offset") for one in islice(lost, _MOST_RANGES))
             more = f" and {counted(len(lost) - _MOST_RANGES, 'more range')}" if len(lost) > _MOST_RANGES else ""
@@ -497,7 +495,7 @@ class PartitionLog:
         if self._is_lost(end, None if following is None else following - 1):
             self._lose(number, size, self._last_time)
         with suppress(OSError):  # an index that cannot be read is no witness
-            behind = lost_of(self.directory).behind(base, end, size)
+            behind = evidence_of(self.directory).behind(base, end, size)
             if behind is not None:
                 self._lose(number, size, self._last_time)
                 if behind.finding is not None and not is_told:

@@ -11,8 +11,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.header import header_facts
 from kdump.format.batch.epoch_order import EpochsAround
-from kdump.format.batch.offset_order import header_facts
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.storage.open_files import OpenFileCache
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.format.batch.offset_order import HeaderFacts
+    from kdump.format.batch.base_offset.header import HeaderFacts
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 

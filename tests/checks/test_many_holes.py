@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kdump
-from kdump.broker import hole_columns, hole_proofs, losses, proven_ranges
-from kdump.broker.hole_columns import HeldHole, HoleColumns
-from kdump.broker.missing_offsets import MissingOffsets, OffsetHole, Proof, Surroundings
-from kdump.broker.missing_walk import lost_holes
+from kdump.broker.missing import columns as missing_columns
+from kdump.broker.missing import damage, index_proofs, losses
+from kdump.broker.missing.columns import MissingColumns
+from kdump.broker.missing.judge import HoleJudge, Surroundings
+from kdump.broker.missing.partition import lost_holes
+from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.format.read_limits import ReadLimits
 from kdump.ranges import RangeSet
 from kdump.storage.log_dir import LogDir
@@ -78,11 +80,10 @@ def _rows(run: Run) -> list[dict[str, Any]]:
 # --- many holes -----------------------------------------------------------------------------------------------
 def _few_at_a_time(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     for module, limit, value in (
-        (losses, "_MOST", 2),
+        (damage, "_MOST", 2),
         (losses, "_TOGETHER", 2),
-        (hole_columns, "_FEWEST_DROPPED", 1),
-        (proven_ranges, "MOST_HOLES", most),
-        (hole_proofs, "MOST_HOLES", most),
+        (missing_columns, "_FEWEST_DROPPED", 1),
+        (index_proofs, "_MOST_HOLES", most),
     ):
         monkeypatch.setattr(module, limit, value)
 
@@ -145,10 +146,11 @@ def test_each_of_many_holes_is_told_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_columns_of_holes_are_those_that_were_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hole_columns, "_FEWEST_DROPPED", 3)
-    columns, held = HoleColumns[str](), list[HeldHole[str]]()
+    monkeypatch.setattr(missing_columns, "_FEWEST_DROPPED", 3)
+    columns, held = MissingColumns(), list[MissingRange]()
     for number in range(60):
-        one = HeldHole(5 * number, 5 * number + (4 if number % 3 else 2), number, f"log{number // 7}", "ab"[number % 2])
+        last, code = 5 * number + (4 if number % 3 else 2), "ab"[number % 2]
+        one = MissingRange(5 * number, last, (code,), f"log{number // 7}", number)
         columns.add(one)
         held.append(one)
         if number % 2:
@@ -192,11 +194,11 @@ def test_dump_and_find_tell_of_a_hole_over_two_logs_as_of_one(tmp_path: Path) ->
 
 
 def test_a_hole_of_which_an_index_knows_a_part_counts_by_the_rest() -> None:
-    judge = MissingOffsets(Surroundings("t", 0, 100, None, RangeSet()))
+    judge = HoleJudge(Surroundings("t", 0, 100, None, RangeSet()))
     for first, last, proof in ((10, 19, Proof.SHOWN), (20, 29, None), (30, 39, Proof.SHOWN), (40, 49, None)):
-        judge.count(OffsetHole(first, last, proof))
+        judge.count(MissingRange(first, last, proof=proof))
     assert judge.holes == 1
-    judge.count(OffsetHole(60, 69))
+    judge.count(MissingRange(60, 69))
     assert judge.holes == 2
 
 

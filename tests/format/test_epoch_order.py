@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.format.batch.base_offset.header import HeaderFacts
 from kdump.format.batch.epoch_order import EpochFold, EpochsAround, ascend
-from kdump.format.batch.offset_order import HeaderFacts
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
+
+pytestmark = pytest.mark.quick
 
 FIRST = 30  # offset of the first batch; each has two
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import HeaderFacts, OffsetFold
+from kdump.format.batch.base_offset.fold import OffsetFold
+from kdump.format.batch.base_offset.header import HeaderFacts
 from kdump.format.batch.walk import CheckedWalk, settled_windows
 from kdump.format.source import BytesSource
 from tests.support.scan_windows import (
@@ -542,7 +543,7 @@ def test_a_run_that_is_skipped_leaves_what_its_batches_one_by_one_leave(is_lost:
         free: list[tuple[int, int | None, int]] = []
         found: list[Finding] = []
         fold = OffsetFold("x.log", found.append, 0, None)
-        fold.when_free = lambda *one, free=free: free.append(one)
+        fold.on_missing_offsets = lambda *one, free=free: free.append(one)
         fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
         if is_lost:
             fold.after_loss()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.storage.evidence import evidence_of
 from kdump.storage.log_dir import LogDir
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.misplaced import Misplaced, misplaced_in, renamed
 from kdump.storage.partition_dir import PartitionDir
 from tests.support.runs import FIXTURES
@@ -67,9 +67,9 @@ def test_exchanged_logs_of_a_partition_are_known_whatever_is_in_them(
 def test_a_log_whose_indexes_lie_under_the_right_name_is_not_lost(tmp_path: Path) -> None:
     partition = copied("none", tmp_path / "data")
     (partition / f"{119:020}.log").rename(partition / f"{118:020}.log")
-    assert lost_of(PartitionDir(str(partition), LogDir(str(partition.parent)))).logs == {}
+    assert evidence_of(PartitionDir(str(partition), LogDir(str(partition.parent)))).logs == {}
     (partition / f"{118:020}.log").unlink()
-    assert lost_of(PartitionDir(str(partition), LogDir(str(partition.parent)))).logs == {119: 239}
+    assert evidence_of(PartitionDir(str(partition), LogDir(str(partition.parent)))).logs == {119: 239}
 
 
 def test_all_files_of_a_segment_get_their_name_back(tmp_path: Path) -> None:

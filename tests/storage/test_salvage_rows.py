@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.storage import lost_logs
+from kdump.storage import evidence
+from kdump.storage.evidence import evidence_of
 from kdump.storage.log_dir import LogDir
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import PartitionDir
 from tests.support.hot_journal import give_away
@@ -101,8 +101,8 @@ def test_rows_that_no_disk_gives_are_unread_and_those_before_them_count(
                 raise OSError(errno.EIO, "Input/output error")
             return self._source.read_at(position, length)  # type: ignore[union-attr]
 
-    monkeypatch.setattr(lost_logs, "open_source", lambda path, **_: Failing(path))
-    lost = lost_of(PartitionDir(P, LogDir(".")))
+    monkeypatch.setattr(evidence, "open_source", lambda path, **_: Failing(path))
+    lost = evidence_of(PartitionDir(P, LogDir(".")))
     assert list(lost.before_salvage) == [(1, 1)]
     assert lost.rows_unread is not None
     assert (lost.rows_unread.path, lost.rows_unread.kind) == (ROWS, "read")
@@ -124,11 +124,11 @@ def test_rows_are_judged_by_the_file_that_is_read(place: Path, monkeypatch: pyte
     give_away(place / P)
     monkeypatch.chdir(place)
     monkeypatch.setattr(os, "stat", late)
-    lost = lost_of(PartitionDir(P, LogDir(".")))
+    lost = evidence_of(PartitionDir(P, LogDir(".")))
     assert (list(lost.before_salvage), lost.rows_unread is None) == ([], False)
 
 
 def test_no_rows_are_no_matter(place: Path) -> None:
     (place / ROWS).unlink()
-    lost = lost_of(PartitionDir(str(place / P), LogDir(str(place))))
+    lost = evidence_of(PartitionDir(str(place / P), LogDir(str(place))))
     assert (list(lost.before_salvage), lost.rows_unread) == ([], None)

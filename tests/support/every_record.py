@@ -3,10 +3,10 @@
     python -m tests.support.every_record --overlaps 2000 --rolls 2000 --healing 10000 --corpora DIR... --jobs 2
 
 A batch counts as intact where its CRC is right, wherever it lies in a log; it is looked for here without kdump, byte by
-byte. It is told where the result has it, or a `divergent` row of its source has its offsets, or a `loss` row its bytes.
-What is in no row is printed with the number of its run; exit status 1 then. Of one source the records that are written,
-and those of all rows, are at least as many as it has; no row about a batch with a true CRC leaves their number open; and
-where no header was damaged none is changed.
+byte. It is told where the result has it, or a `divergent` row of its source has its offsets, or a `loss` row its
+bytes. What is in no row is printed with the number of its run; exit status 1 then. Of one source the records that are
+written, and those of all rows, are at least as many as it has; no row about a batch with a true CRC leaves their number
+open; and where no header was damaged none is changed.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def healing(root: Path, seed: int) -> tuple[list[str], bool]:
     return _salvaged(damaged_copies(root, Random(seed)).paths, root / "out")
 
 
-def overlaps(root: Path, seed: int) -> tuple[list[str], bool]:
-    """One or two copies of a log with overlaps, twins, and markers or batches that share offsets."""
+def overlapping(root: Path, seed: int) -> list[Path]:
+    """Make one or two copies of a log with overlaps, twins, and markers or batches that share offsets."""
     chance = Random(seed)
     parts, end, epoch = _log(chance)
     paths = []
@@ -178,11 +178,16 @@ def overlaps(root: Path, seed: int) -> tuple[list[str], bool]:
         if chance.random() < 0.5:
             files[name(end, "snapshot")] = snapshot()
         paths.append(write(root / f"b{copy}" / PARTITION, files))
-    return _salvaged(paths, root / "out")
+    return paths
 
 
-def rolls(root: Path, seed: int) -> tuple[list[str], bool]:
-    """A log of several segments, in which new leaders' batches begin below the end, at rolls too; some are damaged."""
+def overlaps(root: Path, seed: int) -> tuple[list[str], bool]:
+    """Salvage what `overlapping` makes."""
+    return _salvaged(overlapping(root, seed), root / "out")
+
+
+def rolling(root: Path, seed: int) -> list[Path]:
+    """Make a log of several segments; new leaders' batches begin below the end, at rolls too, and some are damaged."""
     chance = Random(seed)
     end, epoch = chance.choice((0, 0, 100)), 0
     begin = base = end
@@ -206,7 +211,12 @@ def rolls(root: Path, seed: int) -> tuple[list[str], bool]:
         files[name(end, "snapshot")] = snapshot()
     known = [("plain", 0, end)] if chance.random() < 0.6 else []
     write(root / "d", {"recovery-point-offset-checkpoint": checkpoint(*known)})
-    found, is_written = _salvaged([write(root / "d" / PARTITION, files)], root / "out")
+    return [write(root / "d" / PARTITION, files)]
+
+
+def rolls(root: Path, seed: int) -> tuple[list[str], bool]:
+    """Salvage what `rolling` makes; no header may be changed."""
+    found, is_written = _salvaged(rolling(root, seed), root / "out")
     rows = (root / "out" / f"{PARTITION}.salvage.jsonl").read_text() if is_written else ""
     return found + [row for row in rows.splitlines() if '"patched"' in row], is_written
 

@@ -26,6 +26,7 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from kdump.broker.missing.ranges import MissingRange
     from kdump.format.batch.window import Window
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.source import Source
@@ -34,21 +35,6 @@ COMMITTED = "committed"
 ABORTED = "aborted"
 IN_DOUBT = "in doubt"
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
-
-
-class Hole(TupleValue):
-    """Offsets that are not there.
-
-    Args:
-        first, last: inclusive.
-        codes: names of what is wrong there.
-        may_end: a marker may have been there.
-    """
-
-    first: int
-    last: int
-    codes: tuple[str, ...] = ()
-    may_end: bool = True
 
 
 class Aborts(TupleValue):
@@ -109,7 +95,7 @@ class Told(TupleValue):
     start: int
     stop: int
     fate: str
-    hole: Hole | None
+    hole: MissingRange | None
     agrees: bool
 
 
@@ -145,8 +131,8 @@ class TransactionFates:
         self._entries: list[AbortedTxn] = []
         self._lasts: list[int] = []
         self._of: dict[int, list[AbortedTxn]] = {}  # by producer
-        self._missing: list[Hole] = []  # all holes
-        self._holes: list[Hole] = []  # those that may have ended a transaction
+        self._missing: list[MissingRange] = []  # all holes
+        self._holes: list[MissingRange] = []  # those that may have ended a transaction
         self._unknown = [0]  # of the first N of these, how many may have had an abort that no index tells
         self._begin: int | None = None  # the first offset
         self._running: dict[int, list[_Piece]] = {}
@@ -165,9 +151,14 @@ class TransactionFates:
         for entry in entries:
             self._of.setdefault(entry.producer_id, []).append(entry)
 
-    def hole(self, hole: Hole) -> None:
-        """Offsets are missing here."""
-        if hole.may_end:
+    def hole(self, hole: MissingRange, *, may_end: bool = True) -> None:
+        """Offsets are missing here.
+
+        Args:
+            hole: which.
+            may_end: a marker may have been there.
+        """
+        if may_end:
             self._holes.append(hole)
             self._unknown.append(self._unknown[-1] + (not self._is_known(hole)))
         self._missing.append(hole)
@@ -257,7 +248,7 @@ class TransactionFates:
         at = bisect_left(entries, offset, key=lambda one: one.last_offset)
         return entries[at] if at < len(entries) and entries[at].first_offset <= offset else None
 
-    def _is_known(self, hole: Hole) -> bool:
+    def _is_known(self, hole: MissingRange) -> bool:
         """Whether the indexes tell all aborts of a hole, and what they tell fits the batches before it."""
         reached = hole.first
         for first, last in self._ranges:
@@ -279,7 +270,7 @@ class TransactionFates:
         return self._begin is None or first < self._begin or _has(self._missing, first)
 
 
-def _has(holes: Sequence[Hole], offset: int, start: int = 0) -> bool:
+def _has(holes: Sequence[MissingRange], offset: int, start: int = 0) -> bool:
     """Whether an offset is in one of some holes, ascending, from a number on."""
     at = bisect_right(holes, offset, start, key=lambda one: one.first) - 1
     return at >= start and offset <= holes[at].last

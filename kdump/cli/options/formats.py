@@ -10,8 +10,8 @@ from click.core import ParameterSource
 
 from kdump.cli.options.help import option, options
 from kdump.compat.dump_log_segments_options import STRING
-from kdump.render.escape import escape
 from kdump.render.text.dump import RecordFormat
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.compat.dialect import Dialect
     from kdump.decode.decoded import Decoder
     from kdump.decode.file_decoder import FileDecoder
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
 
@@ -144,18 +144,19 @@ def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
     if decoder is None and not has_way and given["layout"] == "json":
         decoder = "auto"
     return RecordFormat(
-        given["deep_iteration"] or contents,
-        contents,
-        given["skip_record_metadata"],
-        None if decoder == "none" else decoder,
-        classes[0] or STRING,
-        classes[1] or STRING,
-        given["compat"] is not None,
-        terminal and not given["raw"],
-        *forms,
-        given["timestamps"] == "iso",
-        bool(given["keys"] or given["patterns"]),
-        bool(given["value_patterns"]),
+        deep=given["deep_iteration"] or contents,
+        contents=contents,
+        skip_metadata=given["skip_record_metadata"],
+        decoder=None if decoder == "none" else decoder,
+        key_class=classes[0] or STRING,
+        value_class=classes[1] or STRING,
+        compat=given["compat"] is not None,
+        careful=terminal and not given["raw"],
+        key_form=forms[0],
+        value_form=forms[1],
+        iso=given["timestamps"] == "iso",
+        key=bool(given["keys"] or given["patterns"]),
+        payload=bool(given["value_patterns"]),
     )
 
 

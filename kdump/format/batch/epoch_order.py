@@ -22,7 +22,7 @@ from kdump.format.batch import layout
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.format.batch.offset_order import HeaderFacts
+    from kdump.format.batch.base_offset.header import HeaderFacts
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 

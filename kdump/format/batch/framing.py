@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.base_offset.header import offsets_at
 from kdump.format.batch.gap import Gap
-from kdump.format.batch.offset_order import offsets_at
 from kdump.format.batch.window import WINDOW_SIZE, crc_of_range
 from kdump.format.checksum import crc32
 from kdump.format.kernels import wire

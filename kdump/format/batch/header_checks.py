@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.base_offset.fold import OffsetFold, unknown
+from kdump.format.batch.base_offset.header import header_facts, offsets_at
 from kdump.format.batch.epoch_order import EpochFold, EpochsAround
-from kdump.format.batch.offset_order import OffsetFold, header_facts, offsets_at, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.format.batch.offset_order import HeaderFacts
+    from kdump.format.batch.base_offset.header import HeaderFacts
     from kdump.format.batch.window import Window
 
 
@@ -82,7 +83,7 @@ class HeaderChecks:
         self.epochs.resume(folds[1])
         self._sequences.producers = dict(producers)
 
-    def know_no_producers(self) -> None:
+    def forget_producers(self) -> None:
         """What comes next is read before it is known what the producers have written up to there."""
         self._sequences = SequenceFold(self._file, self._report, is_known=False)
 

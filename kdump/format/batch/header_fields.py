@@ -1,7 +1,7 @@
 """Which fields of batch headers outside the CRC can have one value only, and a log read as if they had it.
 
 A base offset is determined by both neighbours, or by one when a single bit makes the difference, or by what it fills
-with others between sound ones (`offset_order`); a length and a magic by the CRC, which is right with one value of them;
+with others between sound ones (`base_offset`); a length and a magic by the CRC, which is right with one value of them;
 a leader epoch by two witnesses (`epoch_order`).
 """
 

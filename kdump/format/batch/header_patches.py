@@ -1,7 +1,7 @@
 """What puts the headers of a log right: fields outside the CRC that can have one value only.
 
 A base offset is determined by both neighbours, or by one when a single bit makes the difference, or by what it fills
-with others between sound ones (`offset_order`); a length and a magic by the CRC, which is right with one value of them;
+with others between sound ones (`base_offset`); a length and a magic by the CRC, which is right with one value of them;
 a leader epoch by two witnesses (`epoch_order`), and the checkpoint must not contradict.
 
 What the checked walk says of the log as it is decides, and then what it says of the log as it would be: nothing about
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.findings import LOG_END
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
-from kdump.format.batch.offset_order import LOG_END
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
 from kdump.format.read_limits import MAX_BATCH_BYTES

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.batch.base_offset.right import put_right
 from kdump.format.batch.header_checks import HeaderChecks
-from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
 from kdump.format.checksum import crc32, crc32c
@@ -159,7 +160,7 @@ class CheckedWalk:
         for _ in self.windows(stop):
             pass
         self.checks.follow_producers = follows
-        self.checks.know_no_producers()
+        self.checks.forget_producers()
         return self.state
 
     def adopt(self, before: WalkState, state: WalkState) -> bool:
@@ -225,7 +226,15 @@ class CheckedWalk:
     def _scan(self, position: int, length: int) -> tuple[Window, int, int]:
         border, buffer = array("q", (self.border.last_offset, self.border.epoch)), self._buffer
         count, at, status = _scan.scan(
-            buffer.view, length, 0, position, self._source.size, self._segment, buffer.rows, buffer.capacity, border
+            buffer.view,
+            length,
+            0,
+            origin=position,
+            end=self._source.size,
+            segment=self._segment,
+            rows=buffer.rows,
+            capacity=buffer.capacity,
+            border=border,
         )
         window = Window(buffer.view, position, buffer.rows, count, before=self.border.last_offset)
         window.fill_crcs()
@@ -394,7 +403,7 @@ def settled_windows(walk: CheckedWalk, found: list[Finding], stop: int | None = 
                 found[:] = [one for one in found if (one.position or 0) < stop]
         except OSError as failed:
             window, error = None, failed
-        edge = walk.checks.offsets.waits_from if window is not None else None
+        edge = walk.checks.offsets.first_undecided_position if window is not None else None
         while held and (edge is None or held[0].cell(0, layout.POSITION) < edge):
             yield from _with_its_own(held.popleft(), found)
         if window is None:
@@ -406,6 +415,21 @@ def settled_windows(walk: CheckedWalk, found: list[Finding], stop: int | None = 
         held.extend(late)
     if error is not None:
         raise error
+
+
+def right_windows(
+    walk: CheckedWalk, found: list[Finding], stop: int | None = None
+) -> Iterator[tuple[Window, dict[int, int]]]:
+    """Yield the batches of a walk with their right base offsets, and what was added to them, by number of the row.
+
+    Args:
+        walk, found, stop: as of `settled_windows`.
+
+    Raises:
+        OSError: the log cannot be read further; the batches before that are handed out first.
+    """
+    for window in settled_windows(walk, found, stop):
+        yield window, put_right(window, found)
 
 
 def _read_on(walk: CheckedWalk) -> None:

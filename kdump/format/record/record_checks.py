@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Capped, Code, Finding, Trait
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import offsets_at
+from kdump.format.batch.base_offset.header import offsets_at
 from kdump.format.codec.base import CompressionType
 from kdump.format.codec.signatures import looks_like
 from kdump.format.record import _records

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from kdump.dispatch import takes
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
@@ -24,15 +25,16 @@ from kdump.item import (
     SanityFailed,
     TimeEntries,
 )
-from kdump.render.escape import escape
-from kdump.render.json.lines import line, name, row_json, summary_json
+from kdump.render.dump_sink import DumpSink
 from kdump.render.json.writer import JsonWriter
-from kdump.render.tally import Tally, status
 from kdump.render.text.dump import error_to
 from kdump.rows.files import UNREAD, FileRow, SegmentRow
+from kdump.rows.json_lines import line, name, row_json, summary_json
 from kdump.rows.stats import Figures
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
+from kdump.tally import Tally, status
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from array import array
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from kdump.exit_status import RunStatus
     from kdump.item import Item
     from kdump.output import Output
+    from kdump.redact import Redactor
     from kdump.render.json._json import Decode
-    from kdump.render.redact import Redactor
     from kdump.render.text.buffer import Write
     from kdump.render.text.dump import RecordFormat
 
@@ -121,7 +123,7 @@ def json_writer(
 _NO_TIMESTAMP = -1
 
 
-class DumpJson:
+class DumpJson(DumpSink):
     """Writes items as JSON lines.
 
     Args:
@@ -145,6 +147,7 @@ class DumpJson:
         stats: bool = False,
         quiet: bool = False,
     ) -> None:
+        super().__init__()
         self._stats = stats
         self._quiet = quiet
         self._writer = writer
@@ -161,37 +164,45 @@ class DumpJson:
         self._directories: set[str] = set()
         self._held: dict[str, tuple[FileStart, _Log, Counter[Severity], bool]] = {}  # of those that are followed
 
-    def __call__(self, item: Item) -> None:
-        """Write one item."""
-        if isinstance(item, Chunk):
-            assert self._log is not None
-            self._log.add(item)
-            if not self._stats:
-                self._writer.chunk(item)
-        elif isinstance(item, Finding):
-            self._finding(item)
-        elif isinstance(item, Complaint | SanityFailed):
-            if item.finding is not None:
-                self._finding(item.finding)
-        elif isinstance(item, FileStart):
-            self._start(item)
-        elif isinstance(item, OpenFailure):
-            self._not_read(item)
-        elif isinstance(item, Figures):
-            self._line(row_json(item))
-        elif isinstance(item, FileTurn):
-            self._turn(item)
-        elif isinstance(item, Looked):
-            self._writer.flush()
-        elif not self._stats:
-            self._other(item)
+    @takes(Chunk)
+    def chunk(self, chunk: Chunk) -> None:
+        """Write batches or records."""
+        assert self._log is not None
+        self._log.add(chunk)
+        if not self._stats:
+            self._writer.chunk(chunk)
 
-    def _not_read(self, item: OpenFailure) -> None:
-        self._tally.see(item)
-        self._unread |= item.path == self._file.path
-        if not (self._quiet and item.kind == "skipped"):
+    @takes(Finding)
+    def finding(self, finding: Finding) -> None:
+        """Write a finding."""
+        self._tally.see(finding)
+        self._severities[finding.severity] += 1 + (finding.more or 0)
+        self._line(row_json(finding))
+
+    @takes(Complaint, SanityFailed)
+    def complaint(self, complaint: Complaint | SanityFailed) -> None:
+        """Write what is wrong, in our words."""
+        if complaint.finding is not None:
+            self.finding(complaint.finding)
+
+    @takes(OpenFailure)
+    def problem(self, problem: OpenFailure) -> None:
+        """Say what was not read."""
+        self._tally.see(problem)
+        self._unread |= problem.path == self._file.path
+        if not (self._quiet and problem.kind == "skipped"):
             self._writer.flush()
-            self._error(f"kdump: {item.sentence}")
+            self._error(f"kdump: {problem.sentence}")
+
+    @takes(Figures)
+    def figures(self, figures: Figures) -> None:
+        """Write what the logs of a directory come to."""
+        self._line(row_json(figures))
+
+    @takes(Looked)
+    def caught_up(self, _item: Looked) -> None:
+        """Write out what is held."""
+        self._writer.flush()
 
     def end(self, *, dead: bool) -> None:
         """Write what is held back until all files are done.
@@ -231,10 +242,6 @@ class DumpJson:
         """Return what was counted since `go_on`."""
         return self._log
 
-    def may_join(self, _state: object, _share: object) -> bool:
-        """Tell whether what another sink has counted may be counted here: always."""
-        return True
-
     def join(self, share: _Log | None) -> None:
         """Count what another sink has counted."""
         if share is not None and self._log is not None:
@@ -244,19 +251,12 @@ class DumpJson:
         """Write out what is collected."""
         self._writer.flush()
 
-    def died(self, exception: str) -> None:
-        """Kafka's tool is not mirrored in JSON."""
-        raise AssertionError(exception)
-
     def _line(self, text: str) -> None:
         self._writer.text(f"{text}\n")
 
-    def _finding(self, finding: Finding) -> None:
-        self._tally.see(finding)
-        self._severities[finding.severity] += 1 + (finding.more or 0)
-        self._line(row_json(finding))
-
-    def _start(self, file: FileStart) -> None:
+    @takes(FileStart)
+    def start(self, file: FileStart) -> None:
+        """Write that a file begins, and what the log before comes to."""
         self._segment()
         self._file, self._entries = file, 0
         self._severities.clear()
@@ -277,7 +277,8 @@ class DumpJson:
             return
         self._line(row_json(FileRow(file.path, file.kind.value, file.base_offset, file.size)))
 
-    def _turn(self, turn: FileTurn) -> None:
+    @takes(FileTurn)
+    def turn(self, turn: FileTurn) -> None:
         """Take in hand a file of one directory; what was in hand of another one goes on later."""
         directory = os.path.dirname(turn.file.path)
         if self._log is not None:
@@ -287,7 +288,7 @@ class DumpJson:
         else:
             self._file, self._log, self._severities, self._unread = turn.file, None, Counter(), False
         if turn.is_new:
-            self._start(turn.file)
+            self.start(turn.file)
         else:
             self._writer.begin(turn.file.path, self._decode())
 
@@ -317,20 +318,35 @@ class DumpJson:
         )
         self._line(row_json(row))
 
-    def _other(self, item: Item) -> None:
-        if isinstance(item, OffsetEntries):
-            self._index("index", ("offset", "position"), zip(item.offsets, item.positions, strict=True))
-        elif isinstance(item, TimeEntries):
-            self._index("timeindex", ("timestamp", "offset"), zip(item.timestamps, item.offsets, strict=True))
-        elif not isinstance(item, LogStart | RecordsUnread):  # the one is in the file's name, the other said behind all
-            from kdump.render.json.state import state_json
+    @takes(OffsetEntries)
+    def offsets(self, item: OffsetEntries) -> None:
+        """Write entries of an offset index."""
+        self._index("index", ("offset", "position"), zip(item.offsets, item.positions, strict=True))
 
-            for text in state_json(item, self._file.path, self._entries):
-                self._writer.text(text)
-            self._entries += 1
+    @takes(TimeEntries)
+    def times(self, item: TimeEntries) -> None:
+        """Write entries of a time index."""
+        self._index("timeindex", ("timestamp", "offset"), zip(item.timestamps, item.offsets, strict=True))
+
+    @takes(LogStart, RecordsUnread)
+    def known(self, _item: LogStart | RecordsUnread) -> None:
+        """Write nothing: the one is in the file's name, the other is said behind all."""
+
+    @takes(object)
+    def entry(self, item: Item) -> None:
+        """Write an entry of a small file."""
+        if self._stats:
+            return
+        from kdump.render.json.state import state_json
+
+        for text in state_json(item, self._file.path, self._entries):
+            self._writer.text(text)
+        self._entries += 1
 
     def _index(self, kind: str, names: tuple[str, str], pairs: zip[tuple[int, int]]) -> None:
         """Write the entries of an index; there may be a million."""
+        if self._stats:
+            return
         first, second = names
         head = line(kind, {"file": name(self._file.path)})[:-1]
         lines = [

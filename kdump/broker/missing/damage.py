@@ -1,55 +1,32 @@
-"""Which offsets a reader of a log does not get: from what a walk has found, without reading anything twice.
+"""Which offsets the damaged bytes of a log had: from what a walk has found, without reading anything twice.
 
 Strategy: batches that are right leave ranges of offsets free between them. Where damage lies in such a range its pieces
 share it: a piece whose header stands has the offsets that the header says, the others what is left. What no piece
-explains is a hole: there a batch was never written, was compacted away, or was cut out; `MissingOffsets` judges which.
+explains is a hole: there a batch was never written, was compacted away, or was cut out; `HoleJudge` says which.
+
+Salvage asks another question, in `kdump.rescue.losses`: which bytes of several copies may have had the offsets that the
+line lacks, which is made of all of them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.hole_columns import HeldHole, HoleColumns, HoleRun
-from kdump.broker.missing_offsets import HoleVerdict, MissingOffsets, OffsetHole, Proof, is_told_as_hole
+from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
-from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.rows.verdict import Certainty, Loss
+from kdump.rows.verdict import Certainty
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
 
 _MOST = 1000  # pieces between two batches, or ranges, that are held
-
-
-class LostRange(TupleValue):
-    """Offsets of one log that readers do not get.
-
-    Args:
-        position, length: of their bytes.
-        first, last: offsets.
-        records: None where nobody can count them.
-        certainty: None for a hole, see `PartitionLosses`.
-        because: names of codes.
-        proof: what the indexes say of a hole.
-        missing_bytes: so many were in it, or in several together, by the offset index; None where that does not tell.
-    """
-
-    position: int
-    length: int
-    first: int
-    last: int
-    records: int | None
-    certainty: Certainty | None
-    because: tuple[str, ...]
-    proof: Proof | None = None
-    missing_bytes: int | None = None
 
 
 class _Piece(TupleValue):
@@ -75,11 +52,11 @@ class _Piece(TupleValue):
     is_odd: bool = False
 
 
-class LossFold:
+class DamageFold:
     """Follows one log: takes its findings and the ranges that its right batches leave free, in file order.
 
     Args:
-        size: of the log, bytes.
+        log: its path, and its size in bytes.
         first_offset: tells the first offset of the legacy batch at a position; None where that cannot be read.
         last_offset: tells the last offset of the batch at a position by its records; None where they do not tell it.
 
@@ -88,15 +65,18 @@ class LossFold:
     """
 
     def __init__(
-        self, size: int, first_offset: Callable[[int], int | None], last_offset: Callable[[int], int | None]
+        self,
+        log: tuple[str, int],
+        first_offset: Callable[[int], int | None],
+        last_offset: Callable[[int], int | None],
     ) -> None:
-        self._size = size
+        self._file, self._size = log
         self._first_offset = first_offset
         self._last_offset = last_offset
         self._pieces: list[_Piece] = []
         self._header_end = 0  # of the last header that stood in a gap, by its length
-        self._ranges: list[LostRange] = []
-        self._unreadable: dict[int, LostRange] = {}
+        self._ranges: list[MissingRange] = []
+        self._unreadable: dict[int, MissingRange] = {}
         self.dense_from: int | None = None
 
     def see(self, finding: Finding) -> None:
@@ -174,10 +154,9 @@ class LossFold:
                 self._unreadable[position] = known._replace(because=(*known.because, finding.code.name))
         elif last is not None:
             first = last if finding.offset is None else min(finding.offset, last)
-            because = (finding.code.name,)
-            self._unreadable[position] = LostRange(
-                position, finding.length or 0, first, last, None, Certainty.DOUBTFUL, because
-            )
+            because, length = (finding.code.name,), finding.length or 0
+            doubtful = MissingRange(first, last, because, self._file, position, length, certainty=Certainty.DOUBTFUL)
+            self._unreadable[position] = doubtful
 
     def window(self, records: Callable[[int], int | None]) -> None:
         """The findings about a window's batches are all there.
@@ -191,9 +170,9 @@ class LossFold:
             self._unreadable.clear()
 
     def _hole(self, position: int, first: int, last: int, code: Code) -> None:
-        self._keep(LostRange(position, 0, first, last, None, None, (code.name,)))
+        self._keep(MissingRange(first, last, (code.name,), self._file, position))
 
-    def _keep(self, one: LostRange) -> None:
+    def _keep(self, one: MissingRange) -> None:
         self._ranges.append(one)
         self.dense_from = max(self.dense_from or 0, one.last + 1)
 
@@ -251,8 +230,9 @@ class LossFold:
         piece = loose[0]._replace(because=names, certainty=Certainty.DOUBTFUL if is_doubtful else Certainty.LOST)
         self._keep(self._range(piece, loose[-1].end, first, last, None))
 
-    def _range(self, piece: _Piece, end: int, first: int, last: int, records: int | None) -> LostRange:
-        return LostRange(piece.start, end - piece.start, first, last, records, piece.certainty, piece.because)
+    def _range(self, piece: _Piece, end: int, first: int, last: int, records: int | None) -> MissingRange:
+        place = self._file, piece.start, end - piece.start
+        return MissingRange(first, last, piece.because, *place, records, piece.certainty)
 
     def finish(self, first: int, known: int | None, why: tuple[str, ...], *, is_last: bool) -> None:
         """Share what is behind the last right batch.
@@ -261,7 +241,7 @@ class LossFold:
             first: the offset after it.
             known: the last offset that is known to have been here, None where nobody knows.
             why: names of the codes that say that the log went on, where no byte is left of it. What the offset index
-                or a log beside it knows is lost; of what others know, see `MissingOffsets`.
+                or a log beside it knows is lost; of what others know, see `HoleJudge`.
             is_last: no segment follows.
         """
         pieces, self._pieces = self._pieces, []
@@ -286,7 +266,7 @@ class LossFold:
         last = self._last_offset(piece.start)
         return piece if last is None else piece._replace(last=last, records=last - piece.first + 1, is_odd=False)
 
-    def ranges(self) -> list[LostRange]:
+    def ranges(self) -> list[MissingRange]:
         """Return what was found since the last time, in the order of offsets."""
         found, self._ranges = self._ranges, []
         return sorted(found, key=lambda one: (one.first, one.position))
@@ -304,7 +284,7 @@ def _rest_of(piece: _Piece) -> _Piece:
     return _Piece(start, piece.end, None, None, None, certainty, piece.because)
 
 
-def below(ranges: Sequence[LostRange], bound: int | None) -> tuple[LostRange, ...]:
+def below(ranges: Sequence[MissingRange], bound: int | None) -> tuple[MissingRange, ...]:
     """Return ranges of a log without the offsets of the next one: a wrong header claims those.
 
     Args:
@@ -315,11 +295,6 @@ def below(ranges: Sequence[LostRange], bound: int | None) -> tuple[LostRange, ..
         return tuple(ranges)
     kept = (one for one in ranges if one.first < bound)
     return tuple(one if one.last < bound else one._replace(last=bound - 1, records=None) for one in kept)
-
-
-def is_inner_hole(one: LostRange) -> bool:
-    """Tell whether a range of a log is a hole that other batches, or another log, follow."""
-    return one.certainty is None and is_told_as_hole(one.because)
 
 
 def last_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
@@ -346,219 +321,3 @@ def last_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
                 last = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
         return last if last == first + count - 1 else None
     return None
-
-
-def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_bytes: int) -> int | None:
-    """Return where a log ends by its last batch, a torn one too where its header stands; None without a batch.
-
-    Args:
-        log: the log.
-        base_offset: of it.
-        next_base: that of the next segment, None after the last.
-        max_batch_bytes: a batch over this is not held in memory.
-    """
-    torn: list[int] = []
-
-    def see(finding: Finding) -> None:
-        if finding.is_torn_batch and finding.last_offset is not None:
-            torn.append(finding.last_offset)
-
-    walk = CheckedWalk(log, see, segment=base_offset, next_base=next_base, max_batch_bytes=max_batch_bytes)
-    for _ in walk.windows():
-        pass
-    last = walk.checks.offsets.last
-    return max([*torn, *(() if last is None else (last,))], default=-1) + 1 or None
-
-
-_NAMED = 4  # holes that a sentence names
-_TOGETHER = 10_000  # holes that are judged at a time
-
-
-class HolesAmong:
-    """Holes in one of which bytes are missing, nobody knows in which: those of one log.
-
-    Args:
-        missing_bytes: so many.
-
-    Attributes:
-        first: the first of them; None before it has come.
-        count: how many they are.
-    """
-
-    def __init__(self, missing_bytes: int | None) -> None:
-        self.missing_bytes = missing_bytes
-        self.first: HeldHole[str] | None = None
-        self.count = 0
-        self._others: list[str] = []
-
-    def add(self, hole: HeldHole[str]) -> None:
-        """Take one more; its kind is the name of the code that tells of it."""
-        self.count += 1
-        if self.first is None:
-            self.first = hole
-        elif len(self._others) < _NAMED:
-            self._others.append(f"{hole.first}..{hole.last}")
-
-    @property
-    def sentence(self) -> str:
-        """The others, and what is lost, to be said behind the first one."""
-        more = self.count - 1 - len(self._others)
-        where = " or ".join([*self._others, *([f"{more} more hole{'' if more == 1 else 's'}"] if more else [])])
-        others = f"or {where}: " if where else ""
-        them = "in these holes" if where else "in this hole, or in one that another copy fills"
-        return f"{others}{self.missing_bytes} bytes are lost {them}, by the offset index"
-
-
-class PartitionLosses:
-    """Makes losses of the ranges of a partition's logs, each offset in one of them only.
-
-    What becomes of a hole is for `MissingOffsets` to say. One at the end of a log may go on in the next, and one of
-    which the files say nothing waits for what comes behind it.
-
-    Args:
-        path: of the directory.
-        partition: its name.
-        start: the log start offset: what lies below it is on its way out.
-        judge: of holes; it has taken all into account that lies before.
-
-    Attributes:
-        offsets_lost: of all losses so far that count.
-        verdicts: of holes, by their last offset, since somebody emptied it: also of what is cut off behind a log. Those
-            of holes that have waited, and that a cleaner has made, are not among them.
-        unexplained: by code, L17 or L19, the first hole that it is about, as a loss, and how many there are.
-        among: by log the holes in one of which bytes are missing.
-    """
-
-    def __init__(self, path: str, partition: str, start: int, judge: MissingOffsets) -> None:
-        self._path = path
-        self._partition = partition
-        self._next = self._end = start
-        self._judge = judge
-        self._waiting: HoleColumns[tuple[str, ...]] = HoleColumns()
-        self._whole: HoleColumns[tuple[str, ...]] | None = None
-        self.offsets_lost = 0
-        self.verdicts: dict[int, tuple[OffsetHole, HoleVerdict]] = {}
-        self.unexplained: dict[Code, tuple[Loss, int]] = {}
-        self.among: dict[str, HolesAmong] = {}
-        self._named_to: dict[Code, int] = {}  # where the last of the holes ends that are counted there
-
-    def is_waiting(self, last: int) -> bool:
-        """Tell whether a hole, by its last offset, waits for what comes behind it."""
-        return self._waiting.has(last)
-
-    @property
-    def has_waiting(self) -> bool:
-        """Whether any hole waits for what comes behind it."""
-        return len(self._waiting) > 0
-
-    def have(self, end: int) -> None:
-        """Intact batches of a segment have all offsets up to one in the next: there none of them is lost."""
-        self._next = max(self._next, end)
-
-    def reached(self, end: int) -> None:
-        """A segment ends before an offset: the next one does not begin with a hole below it."""
-        self._end = max(self._end, end)
-        self._judge.reach(end)
-
-    def judge_as_in(self, other: PartitionLosses) -> None:
-        """Judge what waits as a part of another view, in which nothing was settled: that of all logs."""
-        self._judge, self._whole = other._judge, other._waiting
-
-    def take(self, file: str, ranges: Sequence[LostRange]) -> Iterator[Loss]:
-        """Yield the losses of some ranges of a log, but for those that wait.
-
-        Args:
-            file: the log.
-            ranges: in the order of offsets.
-        """
-        for one in ranges:
-            first = max(one.first, self._next, self._end if one.certainty is None else self._next)
-            if first > one.last:
-                continue
-            self._next = one.last + 1
-            if one.certainty is not None:
-                records = one.records if first == one.first else None
-                place = file, one.position, one.length
-                loss = Loss(self._path, self._partition, *place, first, one.last, records, one.certainty, one.because)
-                if not one.length:
-                    hole = OffsetHole(first, one.last, Proof.SHOWN, one.because)
-                    self.verdicts[one.last] = hole, HoleVerdict(one.certainty)
-                yield self._counted(loss)
-                continue
-            if one.proof is Proof.AMONG_SEVERAL:
-                code = one.because[0]
-                among = self.among.setdefault(file, HolesAmong(one.missing_bytes))
-                among.add(HeldHole(first, one.last, one.position, file, code))
-            hole = OffsetHole(first, one.last, one.proof, one.because)
-            self._judge.count(hole)
-            verdict, held = self._judge.by_files(hole), HeldHole(first, one.last, one.position, file, one.because)
-            if verdict is None:
-                self._waiting.add(held)
-            else:
-                self._note(verdict, held, hole.last)
-                yield from self._judged(hole, held, verdict)
-
-    def settled(self) -> Iterator[int]:
-        """Yield the last offsets of holes that have waited, and that a cleaner has made, as is known now."""
-        while (run := self._waiting.first_run()) is not None:
-            if not self._waiting.has_more_runs and run.end.kind[:1] != (Code.O04.name,):
-                return  # it may go on
-            if self._judge.early(self._hole_of(run)) is None:
-                return  # no more can be said of those behind it
-            for _ in range(run.parts):
-                yield self._waiting.pop().last
-
-    def conclude(self) -> None:
-        """Note what is to be said of all holes that wait, once all of the partition was taken: see `unexplained`."""
-        for run in self._waiting.runs():
-            self._note(self._judge.verdict(self._hole_of(run)), run.begin, run.end.last)
-
-    def rest(self) -> Iterator[list[Loss]]:
-        """Yield the losses of all holes that have waited, some at a time, once all of the partition was taken."""
-        part: list[Loss] = []
-        count = 0
-        while (run := self._waiting.first_run()) is not None:
-            verdict = self._judge.verdict(self._hole_of(run))
-            for _ in range(run.parts):
-                held = self._waiting.pop()
-                part += self._judged(OffsetHole(held.first, held.last, None, held.kind), held, verdict)
-                count += 1
-                if count == _TOGETHER:
-                    yield part
-                    part, count = [], 0
-        if count:
-            yield part
-
-    def _hole_of(self, run: HoleRun[tuple[str, ...]]) -> OffsetHole:
-        """The hole of the partition that some neighbouring ones are."""
-        around = None if self._whole is None else self._whole.run_around(run.begin.first)
-        first, last = around or (run.begin.first, run.end.last)
-        return OffsetHole(first, last, None, run.end.kind)
-
-    def _note(self, verdict: HoleVerdict, begin: HeldHole[tuple[str, ...]], last: int) -> None:
-        """Count a hole that nobody can explain, or the next part of one."""
-        code = verdict.because
-        if code is None or code is Code.X04:
-            return
-        loss = self._loss(begin, verdict).replace(last_offset=last)
-        first, count = self.unexplained.get(code, (loss, 0))
-        goes_on = self._named_to.get(code) == begin.first
-        if goes_on and count == 1:
-            first = first.replace(last_offset=last)
-        self.unexplained[code] = first, count + (not goes_on)
-        self._named_to[code] = last + 1
-
-    def _judged(self, hole: OffsetHole, held: HeldHole[tuple[str, ...]], verdict: HoleVerdict) -> Iterator[Loss]:
-        """The loss of a hole; none where compaction has made it."""
-        self.verdicts[hole.last] = hole, verdict
-        if verdict.certainty is not Certainty.ABSENT:
-            yield self._counted(self._loss(held, verdict))
-
-    def _loss(self, held: HeldHole[tuple[str, ...]], verdict: HoleVerdict) -> Loss:
-        because = held.kind if verdict.because is None else (*held.kind, verdict.because.name)
-        place = held.file, held.position, 0, held.first, held.last, None
-        return Loss(self._path, self._partition, *place, verdict.certainty, because, is_known=verdict.is_known)
-
-    def _counted(self, loss: Loss) -> Loss:
-        self.offsets_lost += loss.offsets if loss.counts else 0
-        return loss

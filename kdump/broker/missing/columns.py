@@ -4,43 +4,28 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
+from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FEWEST_DROPPED = 1024
-K = TypeVar("K")
+_Kind = tuple[tuple[str, ...], Proof | None]
+"""What else there is to know of a hole: why it is told, and what proves it. Few holes differ in that."""
 
 
-class HeldHole(TupleValue, Generic[K]):
-    """A hole, or the part of one that lies in one log.
-
-    Args:
-        first, last: offsets, inclusive.
-        position: of the batch behind it, bytes.
-        file: the log.
-        kind: what else there is to know of it; few holes differ in that.
-    """
-
-    first: int
-    last: int
-    position: int
-    file: str
-    kind: K
-
-
-class HoleRun(TupleValue, Generic[K]):
+class MissingRun(TupleValue):
     """Holes that adjoin each other: the first and the last of them, and how many they are."""
 
-    begin: HeldHole[K]
-    end: HeldHole[K]
+    begin: MissingRange
+    end: MissingRange
     parts: int
 
 
-class HoleColumns(Generic[K]):
+class MissingColumns:
     """Holes in the order of their offsets; they come at the end, and go at the front.
 
     Holes that adjoin each other, those of neighbouring logs, make a run: one hole of the partition.
@@ -50,7 +35,7 @@ class HoleColumns(Generic[K]):
         self._firsts, self._lasts, self._positions = array("q"), array("q"), array("q")
         self._files, self._kinds = array("l"), array("H")
         self._names: list[str] = []
-        self._known: dict[K, int] = {}
+        self._known: dict[_Kind, int] = {}
         self._begin = 0  # those before it are gone
         self._runs = array("q")  # number of the first hole of each run, counted from the first hole ever
         self._run = 0  # the first run that is here
@@ -59,16 +44,17 @@ class HoleColumns(Generic[K]):
     def __len__(self) -> int:
         return len(self._firsts) - self._begin
 
-    def __iter__(self) -> Iterator[HeldHole[K]]:
+    def __iter__(self) -> Iterator[MissingRange]:
         kinds = list(self._known)
         for at in range(self._begin, len(self._firsts)):
             yield self._at(at, kinds)
 
-    def _at(self, at: int, kinds: list[K]) -> HeldHole[K]:
+    def _at(self, at: int, kinds: list[_Kind]) -> MissingRange:
         name = self._names[self._files[at]]
-        return HeldHole(self._firsts[at], self._lasts[at], self._positions[at], name, kinds[self._kinds[at]])
+        because, proof = kinds[self._kinds[at]]
+        return MissingRange(self._firsts[at], self._lasts[at], because, name, self._positions[at], proof=proof)
 
-    def add(self, hole: HeldHole[K]) -> None:
+    def add(self, hole: MissingRange) -> None:
         """Take a hole behind all that are here."""
         if not len(self) or self._lasts[-1] + 1 != hole.first:
             self._runs.append(self._gone + len(self._firsts))
@@ -78,7 +64,7 @@ class HoleColumns(Generic[K]):
         if not self._names or self._names[-1] != hole.file:
             self._names.append(hole.file)
         self._files.append(len(self._names) - 1)
-        self._kinds.append(self._known.setdefault(hole.kind, len(self._known)))
+        self._kinds.append(self._known.setdefault((hole.because, hole.proof), len(self._known)))
 
     @property
     def last(self) -> int:
@@ -90,7 +76,7 @@ class HoleColumns(Generic[K]):
         at = bisect_left(self._lasts, last, self._begin)
         return at < len(self._lasts) and self._lasts[at] == last
 
-    def over(self, first: int, last: int) -> Iterator[HeldHole[K]]:
+    def over(self, first: int, last: int) -> Iterator[MissingRange]:
         """Yield the holes that have any of some offsets, inclusive."""
         kinds = list(self._known)
         for at in range(bisect_left(self._lasts, first, self._begin), len(self._firsts)):
@@ -121,16 +107,16 @@ class HoleColumns(Generic[K]):
         begin, stop = self._bounds(run)
         return self._firsts[begin], self._lasts[stop - 1]
 
-    def _one_run(self, run: int) -> HoleRun[K]:
+    def _one_run(self, run: int) -> MissingRun:
         (begin, stop), kinds = self._bounds(run), list(self._known)
-        return HoleRun(self._at(begin, kinds), self._at(stop - 1, kinds), stop - begin)
+        return MissingRun(self._at(begin, kinds), self._at(stop - 1, kinds), stop - begin)
 
-    def runs(self) -> Iterator[HoleRun[K]]:
+    def runs(self) -> Iterator[MissingRun]:
         """Yield the runs, in order."""
         for run in range(self._run, len(self._runs)):
             yield self._one_run(run)
 
-    def first_run(self) -> HoleRun[K] | None:
+    def first_run(self) -> MissingRun | None:
         """Return the first run; None for none."""
         return self._one_run(self._run) if len(self) else None
 
@@ -139,7 +125,7 @@ class HoleColumns(Generic[K]):
         """Whether there is another run behind the first one."""
         return self._run + 1 < len(self._runs)
 
-    def pop(self) -> HeldHole[K]:
+    def pop(self) -> MissingRange:
         """Take the first hole away, and return it."""
         found = self._at(self._begin, list(self._known))
         at_end = self._begin + 1 == self._bounds(self._run)[1]

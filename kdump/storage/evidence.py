@@ -1,4 +1,4 @@
-"""What the logs of a partition lack, by its other files: logs that are gone, and ends that are cut off.
+"""What other files say of the offsets and the end of a log: logs that are gone, and ends that are cut off.
 
 No broker takes away a log alone: one that removes a segment first renames all its files to `.deleted`, the log before
 the others. None goes back behind an offset that its indexes, snapshots and checkpoints know. And one that deletes the
@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from enum import Flag, auto
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.ranges import RangeSet
@@ -28,7 +30,7 @@ from kdump.storage.segment import Segment, cut_off
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
@@ -43,114 +45,25 @@ _RESTORE = "restore from another replica; do not start the broker before that: i
 _REMEDY = f"{_RESTORE} removes this file, the only witness"
 
 
-def _lost_logs(directory: PartitionDir) -> dict[int, int]:
-    """The base offsets of logs that are not here though their indexes have entries, and the last of those.
+class Witness(Flag):
+    """What knows at which offset a log ends, besides its batches."""
 
-    What lies below the log start offset is nobody's loss, what lies where a broker has closed the log in order, with
-    that end, was never in it, and a log that is here under another name is not lost.
-    """
-    found: dict[int, int] = {}
-    for base, files in sorted(directory.by_base.items()):
-        if FileKind.LOG in files or not _INDEXES.keys() & files or directory.is_leftover:
-            continue
-        log = f"{base:020}.{FileKind.LOG.value}"
-        if any(map(directory.listing.has, (log, *(f"{log}.{suffix}" for suffix in _ON_ITS_WAY)))):
-            continue
-        if directory.closed_at is not None and base >= directory.closed_at:
-            continue
-        if any(one.base == base for one in misplaced_in(directory).values()):
-            continue
-        last = _last_entry(directory, base, files)
-        if last is not None and last >= directory.log_start:
-            found[base] = last
-    if not found and not directory.log_bases:
-        return _without_any(directory)
-    first = min((*found, *directory.log_bases), default=0)
-    begin = begin_by_epochs(directory, first) if directory.was_closed else None
-    return found if begin is None else {begin: first - 1, **found}
+    SNAPSHOTS = auto()
+    LOST_LOGS = auto()
+    CHECKPOINTS = auto()
+    EPOCHS = auto()
+    INDEXES = auto()
 
 
-def _without_any(directory: PartitionDir) -> dict[int, int]:
-    """All logs of a partition that has none, as if they were one: as far as its snapshots and checkpoints go."""
-    if directory.is_leftover or directory.log_dir.is_held or list(_on_their_way(directory)):
-        return {}
-    begin = directory.log_start
-    if not begin and directory.sound_epochs:
-        begin = directory.sound_epochs[0].start_offset
-    end = known_without_logs(directory)
-    return {begin: end - 1} if begin < end else {}
+BESIDE = Witness.SNAPSHOTS | Witness.LOST_LOGS | Witness.CHECKPOINTS | Witness.INDEXES
+"""What tells where the last log of a partition ends, besides its batches."""
 
 
-def known_without_logs(directory: PartitionDir) -> int:
-    """Return where a log ended at least, by snapshots, checkpoints and leader epochs; 0 where none tells.
+class KnownEnd(TupleValue):
+    """An offset that a log has reached, and the name of the code that says so where the log has not."""
 
-    Args:
-        directory: the partition.
-    """
-    known = [offset for offset, _ in known_ends(directory, {})]
-    return max([*known, *(one.start_offset for one in directory.sound_epochs)], default=0)
-
-
-def begin_by_epochs(directory: PartitionDir, first: int) -> int | None:
-    """Return where the log begins by the leader-epoch-checkpoint, where that is below the first log that is known.
-
-    A broker that is killed right after it has deleted segments can leave it behind so. None where it may be lower in
-    order: a tiered log goes on below its first segment. None too where the first segment is here under another name.
-
-    Args:
-        directory: the partition.
-        first: base offset of the first log.
-    """
-    if directory.key is None or directory.is_leftover or not directory.sound_epochs:
-        return None
-    begin = directory.sound_epochs[0].start_offset
-    if begin >= first:
-        return None
-    starts = directory.log_dir.file(FileKind.LOG_START)
-    is_known = starts.failure is None and not starts.findings and directory.key not in starts.offsets
-    is_here = any(begin <= base < first for base in _on_their_way(directory))
-    return begin if is_known and not is_here and not misplaced_in(directory) else None
-
-
-def _on_their_way(directory: PartitionDir) -> Iterator[int]:
-    """The base offsets of logs that a broker was about to remove, or to put in place."""
-    for name in directory.listing.names:
-        if name.endswith(tuple(f"{FileKind.LOG.value}.{suffix}" for suffix in _ON_ITS_WAY)):
-            base = parse_name(name.rpartition(".")[0]).base_offset
-            if base is not None:
-                yield base
-
-
-def known_ends(directory: PartitionDir, lost: Mapping[int, int]) -> Iterator[tuple[int, Code]]:
-    """Yield offsets that the log has reached by snapshots, lost logs and checkpoints, and what shows it.
-
-    Args:
-        directory: the partition.
-        lost: its lost logs behind the last one that is here, and the last offset of each.
-    """
-    for file in directory.contents.files:
-        if file.name.kind is FileKind.SNAPSHOT:
-            yield file.name.base_offset or 0, Code.S02
-    for last in lost.values():
-        yield last + 1, Code.F08
-    for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION) if directory.key is not None else ():
-        offset = None if directory.key is None else directory.log_dir.offset(kind, directory.key)
-        if offset is not None:
-            yield offset, Code.K01
-
-
-def end_beside(directory: PartitionDir, segment: Segment) -> int | None:
-    """Return the highest offset at which the files beside the last log know it to end, None where none does.
-
-    Args:
-        directory: the partition.
-        segment: its last one.
-    """
-    lost = {base: last for base, last in lost_of(directory).logs.items() if base > segment.base_offset}
-    ends = [offset for offset, _ in known_ends(directory, lost)]
-    with suppress(OSError):  # an index has vanished meanwhile
-        ends.append(segment.entries_end() or 0)
-    return max(ends, default=None)
+    offset: int
+    code: str
 
 
 class LostBehind(TupleValue):
@@ -168,8 +81,8 @@ class LostBehind(TupleValue):
     is_sure: bool = True
 
 
-class LostOffsets:
-    """What a partition lacks, for those who answer questions about it: an answer from the rest alone may be wrong.
+class LogEvidence:
+    """What the other files of a partition say of its logs: an answer from what is left of these alone may be wrong.
 
     Args:
         directory: the partition.
@@ -181,7 +94,106 @@ class LostOffsets:
 
     def __init__(self, directory: PartitionDir) -> None:
         self._directory = directory
-        self.logs = _lost_logs(directory)
+        self.logs = self._lost_logs()
+
+    def ends(self, by: Witness, behind: int = -1) -> Iterator[KnownEnd]:
+        """Yield offsets that the log has reached.
+
+        Args:
+            by: whom to ask, but for the indexes: these are of one log.
+            behind: of the lost logs only those with a base offset above this.
+        """
+        directory = self._directory
+        if Witness.SNAPSHOTS in by:
+            for file in directory.contents.files:
+                if file.name.kind is FileKind.SNAPSHOT:
+                    yield KnownEnd(file.name.base_offset or 0, Code.S02.name)
+        if Witness.LOST_LOGS in by:
+            for base, last in self.logs.items():
+                if base > behind:
+                    yield KnownEnd(last + 1, Code.F08.name)
+        if Witness.CHECKPOINTS in by and directory.key is not None:
+            for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
+                offset = directory.log_dir.offset(kind, directory.key)
+                if offset is not None:
+                    yield KnownEnd(offset, Code.K01.name)
+        if Witness.EPOCHS in by:
+            for entry in directory.sound_epochs:
+                yield KnownEnd(entry.start_offset, Code.K04.name)
+
+    def end(self, by: Witness, last: Segment | None = None) -> int | None:
+        """Return the highest offset at which other files know the log to end, None where none does.
+
+        Args:
+            by: whom to ask.
+            last: the last log that is here: its indexes count, and the lost logs behind it.
+        """
+        ends = self.ends(by, -1 if last is None else last.base_offset)
+        return highest_end(ends, last if Witness.INDEXES in by else None)
+
+    @property
+    def end_without_logs(self) -> int:
+        """Where a log of which nothing is left ended at least; 0 where nothing tells."""
+        return self.end(Witness.SNAPSHOTS | Witness.CHECKPOINTS | Witness.EPOCHS) or 0
+
+    def _lost_logs(self) -> dict[int, int]:
+        """The base offsets of logs that are not here though their indexes have entries, and the last of those.
+
+        What lies below the log start offset is nobody's loss, what lies where a broker has closed the log in order,
+        with that end, was never in it, and a log that is here under another name is not lost.
+        """
+        directory = self._directory
+        found: dict[int, int] = {}
+        for base, files in sorted(directory.by_base.items()):
+            if FileKind.LOG in files or not _INDEXES.keys() & files or directory.is_leftover:
+                continue
+            log = f"{base:020}.{FileKind.LOG.value}"
+            if any(map(directory.listing.has, (log, *(f"{log}.{suffix}" for suffix in _ON_ITS_WAY)))):
+                continue
+            if directory.closed_at is not None and base >= directory.closed_at:
+                continue
+            if any(one.base == base for one in misplaced_in(directory).values()):
+                continue
+            last = _last_entry(directory, base, files)
+            if last is not None and last >= directory.log_start:
+                found[base] = last
+        if not found and not directory.log_bases:
+            return self._without_any()
+        first = min((*found, *directory.log_bases), default=0)
+        begin = self.begin_by_epochs(first) if directory.was_closed else None
+        return found if begin is None else {begin: first - 1, **found}
+
+    def _without_any(self) -> dict[int, int]:
+        """All logs of a partition that has none, as if they were one: as far as its snapshots and checkpoints go."""
+        directory = self._directory
+        if directory.is_leftover or directory.log_dir.is_held or list(_on_their_way(directory)):
+            return {}
+        begin = directory.log_start
+        if not begin and directory.sound_epochs:
+            begin = directory.sound_epochs[0].start_offset
+        end = self.end_without_logs
+        return {begin: end - 1} if begin < end else {}
+
+    def begin_by_epochs(self, first: int) -> int | None:
+        """Return where the log begins by the leader-epoch-checkpoint, where that is below the first log that is known.
+
+        A broker that is killed right after it has deleted segments can leave it behind so. None where it may be lower
+        in order: a tiered log goes on below its first segment. None too where the first segment is here under another
+        name.
+
+        Args:
+            first: base offset of the first log.
+        """
+        directory = self._directory
+        if directory.key is None or directory.is_leftover or not directory.sound_epochs:
+            return None
+        begin = directory.sound_epochs[0].start_offset
+        if begin >= first:
+            return None
+        starts = directory.log_dir.file(FileKind.LOG_START)
+        is_known = starts.failure is None and not starts.findings and directory.key not in starts.offsets
+        is_here = any(begin <= base < first for base in _on_their_way(directory))
+        return begin if is_known and not is_here and not misplaced_in(directory) else None
 
     @property
     def _rows(self) -> str:
@@ -238,7 +250,7 @@ class LostOffsets:
     def ranges(self) -> list[tuple[int, int]]:
         """The offsets of each log that is lost, inclusive: up to the next log, else up to its last known one."""
         bases = sorted((*self.logs, *self._directory.log_bases))
-        end = 0 if self._directory.log_bases else known_without_logs(self._directory)
+        end = 0 if self._directory.log_bases else self.end_without_logs
         return [
             (base, next((one - 1 for one in bases if one > base), max(last, end - 1)))
             for base, last in self.logs.items()
@@ -305,17 +317,17 @@ class LostOffsets:
         directory, following = self._directory, self._directory.next_base(base)
         lost = [one for one in self.logs if one > base and (following is None or one < following)]
         is_written = following is None and directory.log_dir.is_held  # what is read now is older than the other files
-        known: list[tuple[int, str, Code]] = []
+        known: list[tuple[int, str, str]] = []
         if not is_written:
             segment = Segment(directory.path_of(base, FileKind.LOG), base, directory.cache, follow=False)
             index_end = segment.index_end(size)
             if index_end is not None and (following is None or index_end < following):
-                known.append((index_end + 1, f"its index extends to {index_end}", Code.X07))
+                known.append((index_end + 1, f"its index extends to {index_end}", Code.X07.name))
         if following is None and not is_written:
-            for offset, code in known_ends(directory, {}):
-                known.append((offset, f"{_SNAPSHOT if code is Code.S02 else _CHECKPOINT} {offset}", code))
-        reached, why, _ = max(known, default=(end, "", Code.X07), key=lambda one: one[:2])
-        is_sure = any(offset > end and code is not Code.K01 for offset, _, code in known)
+            for offset, code in self.ends(Witness.SNAPSHOTS | Witness.CHECKPOINTS):
+                known.append((offset, f"{_SNAPSHOT if code == Code.S02.name else _CHECKPOINT} {offset}", code))
+        reached, why, _ = max(known, default=(end, "", Code.X07.name), key=lambda one: one[:2])
+        is_sure = any(offset > end and code != Code.K01.name for offset, _, code in known)
         is_cut = reached > end
         if not (is_cut or lost):
             return None
@@ -324,6 +336,28 @@ class LostOffsets:
         if not is_cut or until < end:  # what is behind it is the lost log
             return LostBehind(min(lost), last, None)
         return LostBehind(end, last, cut_off(directory.path_of(base, FileKind.LOG), size, end, until, why), is_sure)
+
+
+def highest_end(known: Iterable[tuple[int, str]], last: Segment | None) -> int | None:
+    """Return the highest offset at which a log is known to end, None where nothing tells.
+
+    Args:
+        known: what other files say; an offset that no record can have does not count.
+        last: the last log, whose indexes count too; None for none.
+    """
+    ends = [offset for offset, _ in known if offset <= layout.LARGEST_OFFSET]
+    with suppress(OSError):  # an index has vanished meanwhile
+        ends += [] if last is None else [last.entries_end() or 0]
+    return max(ends, default=None)
+
+
+def _on_their_way(directory: PartitionDir) -> Iterator[int]:
+    """The base offsets of logs that a broker was about to remove, or to put in place."""
+    for name in directory.listing.names:
+        if name.endswith(tuple(f"{FileKind.LOG.value}.{suffix}" for suffix in _ON_ITS_WAY)):
+            base = parse_name(name.rpartition(".")[0]).base_offset
+            if base is not None:
+                yield base
 
 
 def _is_absent(path: str) -> bool:
@@ -351,15 +385,15 @@ def _lines(source: Source) -> Iterator[bytes]:
     yield rest
 
 
-def lost_of(directory: PartitionDir) -> LostOffsets:
-    """Return what a partition lacks; its files are looked at once.
+def evidence_of(directory: PartitionDir) -> LogEvidence:
+    """Return what the other files of a partition say; they are looked at once.
 
     Args:
         directory: the partition.
     """
-    found = directory.learnt.get(LostOffsets)
-    if not isinstance(found, LostOffsets):
-        found = directory.learnt[LostOffsets] = LostOffsets(directory)
+    found = directory.learnt.get(LogEvidence)
+    if not isinstance(found, LogEvidence):
+        found = directory.learnt[LogEvidence] = LogEvidence(directory)
     return found
 
 
@@ -370,7 +404,7 @@ def no_logs(directory: PartitionDir, kind: str) -> OpenFailure:
         directory: of the partition; its other files know of offsets.
         kind: of the failure.
     """
-    lost = " and ".join(f"{first}..{last}" for first, last in lost_of(directory).ranges)
+    lost = " and ".join(f"{first}..{last}" for first, last in evidence_of(directory).ranges)
     why = f"no log of it is here, and its other files know of offsets {lost}"
     return OpenFailure(directory.path, kind, f"{directory.path}: {why}")
 

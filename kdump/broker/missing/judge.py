@@ -7,7 +7,7 @@ that applies decides:
 | | evidence | says |
 |-|----------|------|
 | 0 | rows of a salvage beside the partition have the offsets lost or doubtful | lost, and known |
-| 1 | an index of the log knows batches there (`kdump.broker.hole_proofs`) | lost |
+| 1 | an index of the log knows batches there (`kdump.broker.missing.index_proofs`) | lost |
 | 1b | the offset index shows that bytes are missing, and several holes can be the place | unexplained, X04 |
 | 2 | below the first local segment | absent where the log is tiered, else unexplained, L17 |
 | 3 | it ends below what a cleaner has passed: by its checkpoint, or by the last batch with a trace of it | absent |
@@ -26,12 +26,12 @@ Source: Cleaner.cleanInto, LogCleanerManager.cleanableOffsets, UnifiedLog.maybeI
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleanup_policy import CleanupPolicy
-from kdump.finding import Code, Trait
+from kdump.broker.missing.ranges import Proof
+from kdump.finding import Code
 from kdump.ranges import RangeSet
 from kdump.rows.verdict import Certainty
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
@@ -40,48 +40,11 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.broker.missing.ranges import MissingRange
+
 _MADE_COMPACTED = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
 _MADE_WITH_DELETE = frozenset((METADATA_TOPIC, SHARE_TOPIC, REMOTE_TOPIC))
 _DELETE = frozenset(("delete",))
-MOST_HOLES = 1 << 17
-"""Holes of one log that are held as objects, before what is known of them is told."""
-
-
-def is_told_as_hole(because: tuple[str, ...]) -> bool:
-    """Tell whether missing offsets are a hole that other batches, or another log, follow.
-
-    Args:
-        because: names of the codes that tell of them.
-    """
-    return Trait.HOLE.is_among(because[:1])
-
-
-class Proof(Enum):
-    """What the indexes of a log say of a hole in it."""
-
-    SHOWN = "the offset index knows batches there"
-    MARKER = "the transaction index knows an end marker there"
-    AMONG_SEVERAL = "the offset index shows that bytes are missing there, or in another hole beside it"
-
-
-class OffsetHole(TupleValue):
-    """Offsets that no batch has.
-
-    Args:
-        first, last: inclusive.
-        proof: what the indexes say; None for nothing.
-        because: names of the codes that tell of the hole: O04, O07; at the end of a log what shows that it went on.
-    """
-
-    first: int
-    last: int
-    proof: Proof | None = None
-    because: tuple[str, ...] = ()
-
-    @property
-    def is_by_checkpoints(self) -> bool:
-        """Whether it lies behind the last batch, and snapshots or checkpoints know its offsets."""
-        return Trait.KNOWN_OFFSETS.is_among(self.because)
 
 
 class Surroundings(TupleValue):
@@ -139,7 +102,7 @@ _AMONG = HoleVerdict(Certainty.UNEXPLAINED, Code.X04)
 _FOLDED, _ALONE = HoleVerdict(Certainty.UNEXPLAINED, Code.L17), HoleVerdict(Certainty.UNEXPLAINED, Code.L19)
 
 
-class MissingOffsets:
+class HoleJudge:
     """Judges the holes of one partition, while its logs are read in order.
 
     Args:
@@ -170,7 +133,7 @@ class MissingOffsets:
         """Note that the log goes on up to an offset, exclusive."""
         self._end = max(self._end, end)
 
-    def count(self, hole: OffsetHole) -> None:
+    def count(self, hole: MissingRange) -> None:
         """Take a hole, or the next part of one, into account for what it says of others; in the order of offsets.
 
         A hole may lie in several logs. Where an index knows a part of it, the rest is a hole all the same.
@@ -181,7 +144,7 @@ class MissingOffsets:
             self._is_counted = True
             self.holes += 1
 
-    def by_files(self, hole: OffsetHole) -> HoleVerdict | None:
+    def by_files(self, hole: MissingRange) -> HoleVerdict | None:
         """Return what rows 0 to 2 say of a hole, or of the part of one that lies in one log; None for nothing."""
         around = self._around
         if around.salvaged.has_any(hole.first, hole.last):
@@ -226,7 +189,7 @@ class MissingOffsets:
         """
         return self._around.cleaned_to is not None or self.traced_to > 0 or self.holes > holes
 
-    def early(self, hole: OffsetHole) -> HoleVerdict | None:
+    def early(self, hole: MissingRange) -> HoleVerdict | None:
         """Return what is to be said of a hole whatever comes behind it; None where that may decide."""
         found = self.by_files(hole)
         if found is not None or hole.is_by_checkpoints:
@@ -234,7 +197,7 @@ class MissingOffsets:
         is_made_by_cleaner = hole.last < self.passed or self._around.topic in _MADE_COMPACTED
         return _ABSENT if is_made_by_cleaner else None
 
-    def verdict(self, hole: OffsetHole) -> HoleVerdict:
+    def verdict(self, hole: MissingRange) -> HoleVerdict:
         """Return what is to be said of a hole, once all of the partition was taken into account."""
         found = self.early(hole)
         if found is not None:

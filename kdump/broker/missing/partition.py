@@ -12,39 +12,31 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import policies_beside
-from kdump.broker.hole_columns import HeldHole, HoleColumns
-from kdump.broker.hole_proofs import HoleInLog, HoleProofs, is_under_work
-from kdump.broker.losses import LossFold, LostRange, PartitionLosses, below, last_offset
-from kdump.broker.missing_offsets import MissingOffsets, OffsetHole, Proof, Surroundings, is_told_as_hole
-from kdump.broker.proven_ranges import ProvenRanges
-from kdump.finding import Code, Finding, Severity
+from kdump.broker.missing.columns import MissingColumns
+from kdump.broker.missing.damage import DamageFold, below, last_offset
+from kdump.broker.missing.findings import among_holes, as_lost, of_hole, of_unexplained, range_of
+from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges, is_under_work
+from kdump.broker.missing.judge import HoleJudge, Surroundings
+from kdump.broker.missing.losses import PartitionLosses
+from kdump.broker.missing.ranges import MissingRange, Proof, is_told_as_hole
+from kdump.finding import Code
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.wrapper import first_offset
-from kdump.storage.lost_logs import lost_of
+from kdump.storage.evidence import evidence_of
 from kdump.storage.paths import exists
-from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.broker.clusters import TopicPolicies
-    from kdump.broker.losses import HolesAmong
-    from kdump.broker.missing_offsets import HoleVerdict
+    from kdump.broker.missing.judge import HoleVerdict
+    from kdump.finding import Finding
     from kdump.format.read_limits import ReadLimits
     from kdump.rows.verdict import Loss
     from kdump.storage.partition_dir import PartitionDir
 
-_WHY = {
-    Proof.SHOWN: "and lost: the offset index knows batches there",
-    Proof.MARKER: "and lost: the transaction index knows the end of a transaction there",
-    None: "and lost: no compaction has made this hole, by the cleanup.policy of the topic",
-}
-COMPARE = (
-    "an index that knows these offsets is a witness; see what another replica has: kdump verify --replicas DIR OTHER"
-)
-"""What to do about offsets that are missing, before anything is built again."""
 _REMOTE_CACHE = "remote-log-index-cache"  # a broker makes it in a log.dir with tiered logs. Source: RemoteIndexCache
 
 
@@ -63,7 +55,7 @@ def surroundings(partition: PartitionDir, policies: TopicPolicies, bases: Sequen
         bases[0] if bases else 0,
         bases[-1] if bases else 0,
         None if key is None else _cleaned_to(partition, key),
-        lost_of(partition).before_salvage,
+        evidence_of(partition).before_salvage,
         partial(exists, os.path.join(partition.log_dir.path, _REMOTE_CACHE)),
         partial(policies.of, partition),
     )
@@ -100,17 +92,17 @@ class LostHoles:
     def _around(self) -> Surroundings:
         return surroundings(self._partition, policies_beside(self._partition, self._limits))
 
-    def meet(self, holes: Iterable[tuple[str, int, int]]) -> None:
+    def meet(self, holes: Iterable[MissingRange]) -> None:
         """Learn of holes that a reader has met: several show that a cleaner was at work without a walk.
 
         Args:
-            holes: the log, and the first and last offset of each.
+            holes: of all logs.
         """
-        judge = MissingOffsets(self._around)
+        judge = HoleJudge(self._around)
         losses = self._new_losses(judge)
-        for file, first, last in sorted(holes, key=lambda one: one[1]):
-            proof = Proof.SHOWN if self._may_be_proven(first, last) else None
-            for _ in losses.take(file, [LostRange(0, 0, first, last, None, None, (Code.O04.name,), proof)]):
+        for hole in sorted(holes, key=lambda one: one.first):
+            proof = Proof.SHOWN if self._may_be_proven(hole.first, hole.last) else None
+            for _ in losses.take([hole._replace(because=(Code.O04.name,), proof=proof)]):
                 pass
         self._met_several = judge.has_trace(holes=1)
 
@@ -133,30 +125,30 @@ class LostHoles:
         """Whether there is one."""
         return len(self._lost[1]) > 0
 
-    def _finding(self, one: HeldHole[_Kind]) -> Finding:
+    def _finding(self, one: MissingRange) -> Finding:
         """What is wrong with a hole.
 
         Reports: O04, O07, L19.
         """
-        (name, proof, is_alone), losses = one.kind, self._lost[0]
-        if proof is Proof.AMONG_SEVERAL:
+        losses = self._lost[0]
+        if one.proof is Proof.AMONG_SEVERAL:
             return among_holes(losses.among[one.file])
-        if is_alone:
+        if Code.L19.name in one.because:
             loss, _ = losses.unexplained[Code.L19]
             return of_unexplained(Code.L19, loss.replace(file=one.file, position=one.position), 1)
-        return as_lost(of_hole(HeldHole(*one[:4], name)), proof)
+        return as_lost(of_hole(one), one.proof)
 
     def _may_be_proven(self, first: int, last: int) -> bool:
         number = max(self._partition.floor(first), 0)
-        is_proven = _proofs(self._partition, number, self._limits).may_show([HoleInLog(first, last, 0)])
+        is_proven = _proofs(self._partition, number, self._limits).may_show([MissingRange(first, last)])
         return is_proven and not is_under_work(self._partition.listing.names)
 
     def _may_be_lost(self, first: int, last: int) -> bool:
         """Whether a hole can be lost, by what is known without the headers of all batches, or up to a trace in them."""
         if self._around.salvaged.has_any(first, last) or self._may_be_proven(first, last):
             return True
-        judge = MissingOffsets(self._around)
-        found = judge.early(OffsetHole(first, last))
+        judge = HoleJudge(self._around)
+        found = judge.early(MissingRange(first, last))
         if found is not None:
             return found.is_lost
         return judge.was_never_compacted or (judge.may_be_lost and not self._met_several and self._is_alone)
@@ -164,7 +156,7 @@ class LostHoles:
     @cached_property
     def _is_alone(self) -> bool:
         """Whether no more than one hole is all that there is of a cleaner's work; the walk ends at the first trace."""
-        judge = MissingOffsets(self._around)
+        judge = HoleJudge(self._around)
         losses = self._new_losses(judge)
         for _ in self._walk(losses, judge, judge.has_trace):
             losses.verdicts.clear()
@@ -172,30 +164,29 @@ class LostHoles:
                 return False
         return not judge.has_trace(holes=1)
 
-    def _new_losses(self, judge: MissingOffsets) -> PartitionLosses:
+    def _new_losses(self, judge: HoleJudge) -> PartitionLosses:
         partition = self._partition
         return PartitionLosses(partition.path, partition.name, partition.start_offset, judge)
 
     def _walk(
-        self, losses: PartitionLosses, judge: MissingOffsets, until: Callable[[], bool] = lambda: False
+        self, losses: PartitionLosses, judge: HoleJudge, until: Callable[[], bool] = lambda: False
     ) -> Iterator[list[Loss]]:
         for number in range(len(self._partition)):
             yield from walk_log(self._partition, number, self._limits, judge, losses, until)
 
     @cached_property
-    def _lost(self) -> tuple[PartitionLosses, HoleColumns[_Kind]]:
+    def _lost(self) -> tuple[PartitionLosses, MissingColumns]:
         """Each hole, but for those that are told of a log that is gone; and what has judged them."""
-        judge = MissingOffsets(self._around)
+        judge = HoleJudge(self._around)
         losses = self._new_losses(judge)
-        gone, found = sorted(lost_of(self._partition).logs), HoleColumns[_Kind]()
+        gone, found = sorted(evidence_of(self._partition).logs), MissingColumns()
 
         def keep(some: Iterable[Loss]) -> None:
             for loss in some:
                 at = bisect_left(gone, loss.offset)
-                kind = _kind_of(loss, losses.verdicts.get(loss.last_offset))
-                if kind is not None and (at == len(gone) or gone[at] > loss.last_offset):
-                    place = loss.position or 0, loss.file or loss.path
-                    found.add(HeldHole(loss.offset, loss.last_offset, *place, kind))
+                hole = _held(loss, losses.verdicts.get(loss.last_offset))
+                if hole is not None and (at == len(gone) or gone[at] > loss.last_offset):
+                    found.add(hole)
             losses.verdicts.clear()
 
         for some in self._walk(losses, judge):
@@ -206,30 +197,22 @@ class LostHoles:
         return losses, found
 
 
-class _Kind(TupleValue):
-    """What is known of a hole: the name of the code that tells of it, what the indexes prove, and whether it is L19."""
-
-    name: str
-    proof: Proof | None
-    is_alone: bool
-
-
-def _kind_of(loss: Loss, judged: tuple[OffsetHole, HoleVerdict] | None) -> _Kind | None:
-    """What is known of a loss that is a hole, lost or maybe; None of others."""
+def _held(loss: Loss, judged: tuple[MissingRange, HoleVerdict] | None) -> MissingRange | None:
+    """The range of a loss that is a hole, lost or maybe, with what is proven of it; None of others."""
     if judged is None or not is_told_as_hole(loss.because):
         return None
     hole, verdict = judged
     if verdict.shows_no_loss:
         return None
     proof = None if verdict.is_lost and hole.proof is Proof.AMONG_SEVERAL else hole.proof  # a salvage has told of it
-    return _Kind(loss.because[0], proof, verdict.because is Code.L19)
+    return range_of(loss)._replace(proof=proof)
 
 
 def walk_log(
     partition: PartitionDir,
     number: int,
     limits: ReadLimits,
-    judge: MissingOffsets,
+    judge: HoleJudge,
     losses: PartitionLosses,
     until: Callable[[], bool] = lambda: False,
 ) -> Iterator[list[Loss]]:
@@ -246,7 +229,9 @@ def walk_log(
     segment, base = partition.segment(number), partition.bases[number]
     log, following = segment.log, partition.next_base(base)
     path = partition.path_of(base, FileKind.LOG)
-    fold = LossFold(log.size, lambda at: first_offset(log, at, limits), lambda at: last_offset(log, at, limits))
+    fold = DamageFold(
+        (path, log.size), lambda at: first_offset(log, at, limits), lambda at: last_offset(log, at, limits)
+    )
     is_proof = not is_under_work(partition.listing.names)
     proven = ProvenRanges(_proofs(partition, number, limits) if is_proof else None)
     walk = CheckedWalk(
@@ -258,7 +243,7 @@ def walk_log(
         max_batch_bytes=limits.max_batch_bytes,
     )
     walk.checks.follow_producers = False
-    walk.checks.offsets.when_free = fold.settle
+    walk.checks.offsets.on_missing_offsets = fold.settle
     for window in walk.windows():
         traced = _scan.last_trace(window.rows, window.count)
         if traced >= 0:
@@ -267,13 +252,13 @@ def walk_log(
                 return
         fold.window(lambda _position: None)
         if fold.is_full:
-            yield list(losses.take(path, proven.take(below(fold.ranges(), following))))
+            yield list(losses.take(proven.take(below(fold.ranges(), following))))
     last = walk.checks.offsets.last
     end = base if last is None else last + 1
     if following is not None:
         fold.finish(end, following - 1, (), is_last=False)
     ranges = proven.take(below(fold.ranges(), following))
-    yield list(losses.take(path, [*ranges, *proven.rest()]))
+    yield list(losses.take([*ranges, *proven.rest()]))
     losses.reached(end if following is None else min(end, following))
 
 
@@ -284,77 +269,6 @@ def _proofs(partition: PartitionDir, number: int, limits: ReadLimits) -> HolePro
         next_base=partition.next_base(partition.bases[number]),
         max_batch_bytes=limits.max_batch_bytes,
     )
-
-
-def held_of(loss: Loss) -> HeldHole[str]:
-    """Return a loss that is a hole as one; its kind is the name of the code that tells of it."""
-    return HeldHole(loss.offset, loss.last_offset, loss.position or 0, loss.file or loss.path, loss.because[0])
-
-
-def of_hole(hole: HeldHole[str]) -> Finding:
-    """Return what is wrong with a hole that is lost.
-
-    Args:
-        hole: its kind is the name of the code that tells of it.
-
-    Reports: O04, O07.
-    """
-    code = Code.O04 if hole.kind == Code.O04.name else Code.O07
-    values: dict[str, int | str | None] = {"missing_first": hole.first, "missing_last": hole.last}
-    if code is Code.O07:
-        knows = "its time index knows them" if hole.kind == Code.T04.name else None
-        values["why"] = knows or f"the next segment begins at {hole.last + 1}"
-    place = code, hole.file, hole.position, 0, False, hole.first, hole.last
-    return Finding(*place, severity_override=Severity.ERROR, values=values)
-
-
-def as_lost(finding: Finding, proof: Proof | None) -> Finding:
-    """Return a finding about a hole as an error that says why its offsets are lost.
-
-    Args:
-        finding: O04 or O07.
-        proof: what the indexes say of the hole.
-    """
-    why = _WHY.get(proof, _WHY[None])
-    values = {**finding.values, "also": why, "remedy": COMPARE}
-    return finding.replace(severity_override=Severity.ERROR, values=values)
-
-
-def among_holes(among: HolesAmong, finding: Finding | None = None) -> Finding:
-    """Return what is wrong with holes in one of which bytes are missing, nobody knows in which.
-
-    Args:
-        among: these holes.
-        finding: about the first of them; None to make it.
-
-    Reports: O04.
-    """
-    assert among.first is not None
-    finding = finding or of_hole(among.first)
-    values = {**finding.values, "also": among.sentence, "remedy": COMPARE, "among": among.sentence}
-    return finding.replace(code=Code.O04, severity_override=Severity.ERROR, values=values)
-
-
-def of_unexplained(code: Code, first: Loss, count: int) -> Finding:
-    """Return what is to be said of holes of which nobody can tell whether they are lost.
-
-    Args:
-        code: L17 or L19.
-        first: of the first of them.
-        count: how many there are.
-
-    Reports: L17, L19.
-    """
-    is_one = first.offset == first.last_offset and count == 1
-    values: dict[str, int | str | None] = {
-        "missing_first": first.offset,
-        "missing_last": first.last_offset,
-        "others": "" if count == 1 else f", nor are those of {count - 1} more hole{'' if count == 2 else 's'}",
-        "them": "it" if is_one else "them",
-        "they": "it is" if is_one else "they are",
-    }
-    place = first.file or first.path, first.position, first.length, False, first.offset, first.last_offset
-    return Finding(code, *place, by_neighbours=True, count=count, values=values)
 
 
 def lost_holes(partition: PartitionDir, limits: ReadLimits) -> LostHoles:

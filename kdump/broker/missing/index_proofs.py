@@ -17,12 +17,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from kdump.broker.missing_offsets import MOST_HOLES, Proof
+from kdump.broker.missing.ranges import Proof
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import CheckedWalk, settled_windows
+from kdump.format.batch.walk import CheckedWalk, right_windows
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -32,6 +32,7 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from kdump.broker.missing.ranges import MissingRange
     from kdump.finding import Finding
     from kdump.format.source import Source
     from kdump.storage.segment import Segment
@@ -39,26 +40,7 @@ if TYPE_CHECKING:
 _UNFINISHED = ("swap", "cleaned")
 _SHIFTS_TRIED = 64  # batches before an entry's own: one append may have had so many, and the entry is of the first
 _MOST_ENTRIES = 1 << 21
-
-
-class ShownHole(TupleValue):
-    """What the indexes show of a hole.
-
-    Args:
-        proof: that it is lost, or may be.
-        missing_bytes: that are missing there, or in several holes together; None where that is open.
-    """
-
-    proof: Proof
-    missing_bytes: int | None = None
-
-
-class HoleInLog(TupleValue):
-    """A hole in one log: its offsets, inclusive, and the byte where the batches behind it begin."""
-
-    first: int
-    last: int
-    position: int
+_MOST_HOLES = 1 << 17  # of one log that are held as objects, before what is known of them is told
 
 
 class _Batches(TupleValue):
@@ -113,7 +95,7 @@ class HoleProofs:
         self._max_batch_bytes = max_batch_bytes
         self._between = 0  # holes so far in one of which bytes are missing
 
-    def may_show(self, gaps: Sequence[HoleInLog]) -> bool:
+    def may_show(self, gaps: Sequence[MissingRange]) -> bool:
         """Tell, at a look, whether an index may show something about some holes, in order.
 
         An entry lies in one, or the first one of the offset index behind one does not agree with the log.
@@ -130,42 +112,31 @@ class HoleProofs:
                 looked = k
         return any(True for _ in self.with_markers(gaps))
 
-    def of(self, gaps: Sequence[HoleInLog], *, is_end: bool = True) -> dict[HoleInLog, ShownHole]:
-        """Return what is proven about holes of the log, in order; nothing of those of which nothing is.
+    def prove(self, ranges: Sequence[MissingRange], *, is_end: bool = True) -> list[MissingRange]:
+        """Return ranges of the log, in order, each hole with what is proven of it.
 
-        Many holes may come in parts; `each` makes them. The last one of a part is not settled yet, unless it is the
-        end: what comes behind it counts too, and it must come again as the first of the next part. The last one of all
-        may lie behind the last batch.
+        Many may come in parts. The last hole of a part is not settled yet, unless it is the end: what comes behind it
+        counts too, and it must come again as the first of the next part. The last one of all may lie behind the last
+        batch.
 
         Args:
-            gaps: the holes.
+            ranges: holes and others.
             is_end: no more come.
         """
-        found: dict[HoleInLog, ShownHole] = {}
+        gaps = [one for one in ranges if one.certainty is None]
+        found: dict[MissingRange, MissingRange] = {}
         with suppress(OSError):
             if self._entries[0] and (self._between or self.may_show(gaps)):
                 found = self._shown(gaps, is_end=is_end)
         with suppress(OSError):
             for gap in self.with_markers(gaps):
                 if gap not in found or found[gap].proof is not Proof.SHOWN:
-                    found[gap] = ShownHole(Proof.MARKER)
-        return found
+                    found[gap] = gap._replace(proof=Proof.MARKER)
+        return [found.get(one, one) for one in ranges]
 
-    def each(self, gaps: Iterable[HoleInLog]) -> Iterator[tuple[HoleInLog, ShownHole]]:
-        """Yield the holes of the log about which something is proven, out of all, in order."""
-        part: list[HoleInLog] = []
-        for gap in gaps:
-            part.append(gap)
-            if len(part) >= MOST_HOLES:
-                found = self.of(part, is_end=False)
-                yield from ((one, found[one]) for one in part[:-1] if one in found)
-                del part[:-1]
-        found = self.of(part) if part else {}
-        yield from ((one, found[one]) for one in part if one in found)
-
-    def _shown(self, gaps: Sequence[HoleInLog], *, is_end: bool) -> dict[HoleInLog, ShownHole]:
+    def _shown(self, gaps: Sequence[MissingRange], *, is_end: bool) -> dict[MissingRange, MissingRange]:
         """What the offset index shows of holes."""
-        found: dict[HoleInLog, ShownHole] = {}
+        found: dict[MissingRange, MissingRange] = {}
         offsets, positions = self._entries
         last_right, shift = self._held_against
         for gap in gaps:
@@ -173,13 +144,14 @@ class HoleProofs:
             if inside == behind or last_right >= behind:
                 continue
             if behind < len(offsets) or positions[behind - 1] >= gap.position:
-                found[gap] = ShownHole(Proof.SHOWN)
+                found[gap] = gap._replace(proof=Proof.SHOWN)
         if shift is not None:  # bytes are missing between the last entry that agrees and the one behind it
             after, before = offsets[last_right] if last_right >= 0 else -1, offsets[last_right + 1]
             between = [gap for gap in gaps if after < gap.last and gap.first < before]
             count = self._between + len(between)
+            proof = Proof.SHOWN if count == 1 else Proof.AMONG_SEVERAL
             for gap in between:
-                found.setdefault(gap, ShownHole(Proof.SHOWN if count == 1 else Proof.AMONG_SEVERAL, shift))
+                found.setdefault(gap, gap._replace(proof=proof, missing_bytes=shift))
             comes_again = not is_end and between[-1:] == [gaps[-1]]
             self._between = count - comes_again
         return found
@@ -197,7 +169,7 @@ class HoleProofs:
         is_sound = all(agree[: last_right + 1])
         return last_right, _shift_of(entries[last_right + 1 :], batches) if is_sound else None
 
-    def with_markers(self, gaps: Sequence[HoleInLog]) -> Iterator[HoleInLog]:
+    def with_markers(self, gaps: Sequence[MissingRange]) -> Iterator[MissingRange]:
         """Yield those of some ranges of offsets in which the transaction index knows an end marker."""
         for gap in gaps:
             k = bisect_left(self._markers, gap.first)
@@ -252,8 +224,7 @@ class HoleProofs:
         )
         walk.checks.follow_producers = False
         highest = -1
-        for window in settled_windows(walk, found):
-            put_right(window, found)
+        for window, _ in right_windows(walk, found):
             found.clear()
             columns = (window.column(one) for one in (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.POSITION))
             for base, last, position in zip(*columns, strict=True):
@@ -263,6 +234,52 @@ class HoleProofs:
                     batches.positions.append(position)
                     highest = last
         return batches
+
+
+class ProvenRanges:
+    """Gives the ranges of a log back, each hole with what the indexes prove of it.
+
+    What lies behind a hole counts too. So where an index may show something all ranges wait for the end of the log, or
+    until they are too many: then those whose proof is settled are given back.
+
+    Args:
+        proofs: of the log; None where its indexes may be of another time than the log.
+    """
+
+    def __init__(self, proofs: HoleProofs | None) -> None:
+        self._proofs = proofs
+        self._held: list[MissingRange] = []
+        self._may_show = False
+
+    def take(self, ranges: Iterable[MissingRange]) -> list[MissingRange]:
+        """Take ranges behind all others; return those of which all is known."""
+        self._held += ranges
+        if self._proofs is not None and not self._may_show:
+            self._may_show = self._proofs.may_show([one for one in self._held if one.certainty is None])
+        if self._may_show and len(self._held) < _MOST_HOLES:
+            return []
+        return self._given(is_end=False)
+
+    def rest(self) -> list[MissingRange]:
+        """Return what is held, at the end of the log."""
+        return self._given(is_end=True)
+
+    def each(self, ranges: Iterable[MissingRange]) -> Iterator[MissingRange]:
+        """Yield all ranges of a log, in order, with what is proven of them."""
+        rest = iter(ranges)
+        while part := list(islice(rest, _MOST_HOLES)):
+            yield from self.take(part)
+        yield from self.rest()
+
+    def _given(self, *, is_end: bool) -> list[MissingRange]:
+        held, self._held = self._held, []
+        holes = [k for k, one in enumerate(held) if one.certainty is None]
+        if self._proofs is None or not holes or not (is_end or self._may_show):
+            return held
+        shown = self._proofs.prove(held, is_end=is_end)
+        if not is_end:
+            shown, self._held = shown[: holes[-1]], held[holes[-1] :]
+        return shown
 
 
 def _is_below(one: tuple[int, int], other: tuple[int, int]) -> bool:

@@ -1,0 +1,12 @@
+"""Offsets that readers do not get: which they are, and whether they are lost. One home for all verbs.
+
+| module | question |
+|-|-|
+| `ranges` | what is missing: one type for it |
+| `damage` | which offsets damaged bytes had |
+| `index_proofs` | what the indexes of a log know of batches that are not in it |
+| `judge` | whether a hole is lost, absent or unexplained |
+| `losses` | what of it is told, each offset once |
+| `partition` | all of that for one partition, in one walk over its headers |
+| `findings` | the findings about holes |
+"""

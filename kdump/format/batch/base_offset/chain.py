@@ -1,0 +1,132 @@
+"""Which of the batches that wait are right: the fewest are wrong, and as few holes as can be lie between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kdump.format.batch.base_offset.header import Before, Ends, HeaderFacts, Waiting
+
+_WRONG, _HOLE, _BACK = 100, 10, 250  # what a wrong batch, a hole, and going back below what was believed cost
+_NEVER = 1 << 40
+
+
+def right_ones(
+    waiting: Sequence[Waiting], before: Before, next_base: int | None, *, is_sure: bool
+) -> tuple[list[int], list[int]]:
+    """Return the numbers of those that are right.
+
+    Of two that contradict each other, and nothing else decides, the higher one is wrong, or the second where both begin
+    at one offset.
+
+    Args:
+        waiting: the batches, one behind the other.
+        before: what lies before them.
+        next_base: base offset of the next segment; None for none.
+        is_sure: the last one is right.
+
+    Returns:
+        the numbers; and those that are right where the other one of each such two is the wrong one.
+    """
+    count = len(waiting)
+    costs: list[int] = []  # of the best way that ends at one
+    ways: list[list[int]] = []  # the numbers that may come before it on such a way
+    for j, one in enumerate(waiting):
+        best, parents = _NEVER, [-1]
+        over = int(next_base is not None and one.batch.last >= next_base)  # of two the one that reaches over is wrong
+        if one.may_be:
+            best = _cost_between(before, None, waiting, (-1, j))
+            best += (_BACK if before.is_above(one.batch) else 0) + over
+        for i in range(j if one.may_be else 0):
+            if one.batch.is_above(waiting[i].batch):
+                cost = costs[i] + _cost_between(before, waiting[i].batch, waiting, (i, j)) + over
+                parents = [*parents, i] if cost == best else [i] if cost < best else parents
+                best = min(best, cost)
+        costs.append(best)
+        ways.append(parents)
+    ends = [(costs[j] + _cost_of(waiting, j + 1, count), j) for j in range(count - 1 if is_sure else 0, count)]
+    ends += [] if is_sure else [(_cost_of(waiting, 0, count), -1)]
+    ways.append([j for cost, j in ends if cost == min(ends)[0]])
+
+    found = []
+    for choose in (min, max):
+        at, right = count, list[int]()
+        while at >= 0:
+            some = [k for k in ways[at] if k >= 0]
+            at = choose(some, key=lambda k: (waiting[k].batch.begin, waiting[k].batch.first is None, k), default=-1)
+            right.append(at)
+        found.append(right[-2::-1])
+    return found[0], found[1]
+
+
+def _cost_between(
+    before: Before, right: HeaderFacts | None, waiting: Sequence[Waiting], bounds: tuple[int, int]
+) -> int:
+    """What it costs that batches between two right ones are wrong, or missing.
+
+    Those that fill what lies between these belong there, however many are wrong: else one of them would lie in a place
+    that leaves too little for the others.
+
+    Args:
+        before: what lies before all.
+        right: the first of the two; None for the good one before all.
+        waiting: all.
+        bounds: numbers of the two; the first is -1 where it is before all.
+    """
+    i, j = bounds
+    first, between = waiting[j].batch.first, waiting[i + 1 : j]
+    cost = _cost_of(waiting, i + 1, j)
+    right = before.good if i < 0 else right
+    last = before.floor if right is None else right.last
+    is_lost = any(one.is_lost for one in waiting[i + 1 : j + 1]) or (i < 0 and before.is_open)
+    if is_lost or first is None or last is None or any(one.batch.first is None for one in between):
+        return cost
+    free = first - last - 1
+    if free == sum(one.batch.span + 1 for one in between):
+        return min(cost, _WRONG + len(between))
+    is_wrapper = right is not None and right.first is None  # where it begins nobody knows
+    return cost + _HOLE if free > 0 or is_wrapper else cost
+
+
+def _cost_of(waiting: Sequence[Waiting], start: int, stop: int) -> int:
+    """What it costs that some are wrong. A wrapper may hold any offsets: the later one of two is wrong."""
+    legacy = sum(len(waiting) - k for k in range(start, stop) if waiting[k].batch.first is None)
+    return _WRONG * (stop - start) + legacy
+
+
+def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) -> int:
+    """Return how many of the last, of which one bit each is wrong, fill what is left up to the end of the log.
+
+    That is where the next segment begins, or where other files know the log to end. No log had an end between two of
+    its batches, but after a truncation.
+    """
+    if ends.known is None:
+        return 0
+    size = 0
+    for count in range(1, len(waiting) + 1):
+        one = waiting[-count]
+        if one.is_lost or one.batch.first is None:
+            break
+        size += one.batch.span + 1
+        left = waiting[-count - 1].batch if count < len(waiting) else before.good
+        begin = before.segment if left is None else left.last + 1
+        if begin + size != ends.known or (count == len(waiting) and before.is_open):
+            continue
+        places = _in_a_row(begin, waiting[-count:])
+        firsts = [one.batch.first or 0 for one in waiting[-count:]]
+        is_one_bit = all((was ^ true).bit_count() == 1 for was, true in zip(firsts, places, strict=True))
+        reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
+        if is_one_bit and reaches and ends.known not in firsts:
+            return count
+    return 0
+
+
+def _in_a_row(first: int, some: Iterable[Waiting]) -> list[int]:
+    """The base offsets that batches have where the first one has this, and each adjoins the one before it."""
+    found = []
+    for one in some:
+        found.append(first)
+        first += one.batch.span + 1
+    return found

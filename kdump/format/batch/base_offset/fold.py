@@ -1,0 +1,319 @@
+"""The batches of a log in file order: each is right, or waits for those behind it to be judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kdump.format.batch.base_offset.chain import right_ones, that_fill_the_end
+from kdump.format.batch.base_offset.findings import OffsetFindings
+from kdump.format.batch.base_offset.header import Before, Ends, Waiting
+from kdump.format.batch.base_offset.places import Around, by_neighbours, stays
+from kdump.value import TupleValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.finding import Report
+    from kdump.format.batch.base_offset.header import HeaderFacts
+
+_MOST = 6  # batches that wait
+_SURE = 3  # so many that adjoin each other are right
+
+
+def unknown() -> None:
+    """Nobody knows where the log ends."""
+
+
+class _Queue(TupleValue):
+    """The batches that wait, and how many of the last of them ascend, and adjoin each other."""
+
+    waiting: tuple[Waiting, ...] = ()
+    calm: int = 0
+    run: int = 0
+
+
+class _Doubt(TupleValue):
+    """What lies before the next batch and cannot be trusted.
+
+    Args:
+        is_lost: bytes, or a batch with a wrong CRC.
+        damaged: the batch right before the next one, where its CRC is wrong.
+    """
+
+    is_lost: bool = False
+    damaged: HeaderFacts | None = None
+
+
+_NO_DOUBT, _LOST, _EMPTY = _Doubt(), _Doubt(is_lost=True), _Queue()
+
+
+class OffsetFold:
+    """Judges the offsets of a log's batches in file order.
+
+    Args:
+        file: the path as the user wrote it.
+        report: takes each finding.
+        segment: base offset of the file, layout.UNKNOWN when it has none.
+        next_base: base offset of the next segment; None where there is none, or nobody knows.
+        known_end: tells the highest offset at which other files know the last segment to end; None where none does.
+        begins: tells whether the leader-epoch-checkpoint begins an epoch at an offset; such a batch lies where it was
+            written, whatever the arithmetic of its neighbours says.
+
+    Attributes:
+        on_missing_offsets: is told the offsets that damage leaves free before a right batch, or that a log lacks at its
+            start: first, last (None before a legacy wrapper) and the position of the batch.
+
+    Reports: O01-O04, B07.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        report: Report,
+        segment: int,
+        next_base: int | None,
+        known_end: Callable[[], int | None] = unknown,
+        begins: Callable[[int | None, int | None], bool] = lambda _epoch, _offset: False,
+    ) -> None:
+        self._findings = OffsetFindings(file, report)
+        self._begins = begins
+        self._known_end = known_end
+        self._ends = Ends(next_base)
+        self._before = Before(segment)
+        self._queue = _EMPTY
+        self._doubt = _NO_DOUBT
+        self.on_missing_offsets: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What it holds."""
+        return self._before, self._queue, self._doubt
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on from what another one held."""
+        self._before, self._queue, self._doubt = state
+
+    @property
+    def last(self) -> int | None:
+        """The last offset that is known to be right; None before the first batch."""
+        return self._before.last
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no batch waits for those behind it to be judged."""
+        return not self._queue.waiting
+
+    @property
+    def first_undecided_position(self) -> int | None:
+        """The position of the first batch that waits for those behind it to be judged; None where none does."""
+        waiting = self._queue.waiting
+        return waiting[0].batch.position if waiting else None
+
+    def is_next(self, first: int) -> bool:
+        """Whether a batch with this base offset is the next one, and nothing waits for it."""
+        good = self._before.good
+        return not self._queue.waiting and not self._doubt.is_lost and good is not None and first == good.last + 1
+
+    def skip(self, last: HeaderFacts, position: int) -> None:
+        """Move on to the last of three or more batches that are right, and of which each adjoins the one before it.
+
+        Args:
+            last: of these batches.
+            position: of the first of them, bytes.
+        """
+        self._settle(is_sure=True)
+        before = self._before
+        if (self._doubt.is_lost or before.is_open) and before.good is not None:
+            self.on_missing_offsets(before.good.last + 1, before.good.last, position)
+        self._before = Before(before.segment, last)  # by the one right before it
+        self._doubt = _NO_DOUBT
+
+    def after_loss(self) -> None:
+        """Expect missing offsets: bytes were lost before the next batch."""
+        self._doubt = _LOST
+
+    def push(self, one: HeaderFacts) -> None:
+        """Take the next batch."""
+        queue, doubt = self._queue, self._doubt
+        if not one.trusted:
+            if queue.waiting and not doubt.is_lost and self._bears_out(one, queue.waiting[-1].batch):
+                last = queue.waiting[-1]._replace(is_borne=True)
+                self._queue = queue._replace(waiting=(*queue.waiting[:-1], last))
+            self._doubt = _Doubt(True, one)  # its offsets are as good as its bytes: neither believed nor blamed
+            return
+        self._doubt = _NO_DOUBT
+        is_borne = doubt.damaged is not None and one.first == doubt.damaged.last + 1
+        new = Waiting(one, doubt.is_lost, self._before.may_have(one), is_borne=is_borne)
+        if not queue.waiting and new.may_be and not doubt.is_lost and self._before.leads_to(one):
+            self._accept(one)
+            return
+        self._queue = queue = self._with(new)
+        if queue.run >= _SURE:
+            self._settle(is_sure=True)
+        elif len(queue.waiting) > _MOST:
+            self._settle_first()
+
+    def _with(self, new: Waiting) -> _Queue:
+        """The batches that wait, and one more."""
+        one, (waiting, calm, run) = new.batch, self._queue
+        before = waiting[-1].batch if waiting else self._before.good
+        is_below = not one.is_above(waiting[-1].batch) if waiting else self._before.is_above(one)
+        ascends = new.may_be and not is_below
+        adjoins = before is not None and one.first == before.last + 1
+        goes_on = adjoins and ascends and not new.is_lost and bool(waiting)
+        return _Queue((*waiting, new), calm + 1 if ascends else 0, run + 1 if goes_on else 1)
+
+    def _bears_out(self, damaged: HeaderFacts, before: HeaderFacts) -> bool:
+        """Whether the header of a damaged batch goes on from the one before, or overlaps that where an epoch begins."""
+        if damaged.first is None or damaged.first > before.last:
+            return damaged.first == before.last + 1
+        return self._begins(damaged.epoch, damaged.first)
+
+    def finish(self) -> None:
+        """There is no next batch."""
+        if self._queue.waiting:
+            next_base = self._ends.next_base
+            self._ends = Ends(next_base, self._known_end() if next_base is None else next_base)
+            self._settle(is_sure=False)
+
+    def _accept(self, one: HeaderFacts) -> None:
+        """The next batch that is right; before it offsets are free where something is lost, or nothing was before."""
+        before = self._before
+        if before.is_open or before.good is None:
+            first = before.segment if before.good is None else before.good.last + 1
+            self.on_missing_offsets(first, None if one.first is None else one.first - 1, one.position)
+        self._before = Before(before.segment, one, False, not before.is_open)
+
+    def _open_up(self) -> None:
+        """Note that nobody knows how many offsets lie behind the good batch."""
+        self._before = self._before._replace(is_open=True)
+
+    # --- those that wait ------------------------------------------------------------------------------------
+    def _settle(self, *, is_sure: bool) -> None:
+        """Judge all that wait.
+
+        Args:
+            is_sure: the last one is right; else there is no next one.
+        """
+        (waiting, calm, _), self._queue = self._queue, _EMPTY
+        if not waiting:
+            return
+        is_end = not (is_sure or self._doubt.is_lost)
+        behind = that_fill_the_end(waiting, self._before, self._ends) if is_end else 0
+        self._ends = self._ends._replace(filled=self._ends.known if behind else None)
+        some = waiting[: len(waiting) - behind]
+        self._judge(waiting, *self._right_ones(some, calm - behind, is_sure=is_sure))
+
+    def _settle_first(self) -> None:
+        """Judge some of the first that wait, up to a right one."""
+        waiting, calm, run = self._queue
+        right, others = self._right_ones(waiting, calm, is_sure=False)
+        count = 1
+        if calm < len(waiting):
+            count = max((k + 1 for k in right if k < _MOST // 2), default=right[0] + 1 if right else 1)
+        self._judge(waiting[:count], [k for k in right if k < count], others)
+        rest = waiting[count:]
+        self._queue = _Queue(rest, min(calm, len(rest)), min(run, len(rest)))
+
+    def _right_ones(self, waiting: Sequence[Waiting], calm: int, *, is_sure: bool) -> tuple[list[int], list[int]]:
+        if not waiting or calm >= len(waiting):
+            return list(range(len(waiting))), []
+        return right_ones(waiting, self._before, self._ends.next_base, is_sure=is_sure)
+
+    def _judge(self, some: Sequence[Waiting], right: Sequence[int], others: Sequence[int]) -> None:
+        """Take or blame batches one by one.
+
+        Args:
+            some: the batches.
+            right: the numbers of those that are right.
+            others: of those that may be right instead.
+        """
+        waiting = [one._replace(may_be_right=k in others) for k, one in enumerate(some)]
+        begin = 0
+        for k in (*right, len(waiting)):
+            after = waiting[k] if k < len(waiting) else None
+            self._blame_all(waiting[begin:k], after)
+            if after is not None:
+                if after.is_lost:
+                    self._open_up()
+                if self._before.is_above(after.batch):
+                    following = waiting[k + 1] if k + 1 < len(waiting) else None
+                    self._blame_all((after,), following)  # offsets continue from the lower one
+                else:
+                    self._findings.gap(self._before, after.batch)
+                self._accept(after.batch)
+            begin = k + 1
+
+    # --- those that are wrong -------------------------------------------------------------------------------
+    def _blame_all(self, wrong: Sequence[Waiting], after: Waiting | None) -> None:
+        """Blame batches that lie one behind the other; those whose place is known count there.
+
+        Args:
+            wrong: the batches.
+            after: the right one behind them; None where there is none.
+        """
+        places = self._places(wrong, after) if wrong else []
+        first = next((k for k, one in enumerate(wrong) if k and self._stays(one, after, places[k])), 0)
+        if first:  # what lies before it has its place below it
+            self._blame_all(wrong[:first], wrong[first])
+            self._blame_all(wrong[first:], after)
+            return
+        for k, one in enumerate(wrong):
+            if self._stays(one, after, places[k]):
+                self._keep(one.batch)
+                self._blame_all(self._but_for_next(wrong[k + 1 :]), after)
+                return
+            if one.is_lost:
+                self._open_up()
+            self._blame(one, None if after is None else after.batch, places[k])
+
+    def _around(self, after: Waiting | None) -> Around:
+        return Around(self._before, after, self._ends, self._doubt.is_lost)
+
+    def _places(self, wrong: Sequence[Waiting], after: Waiting | None) -> list[int | None]:
+        """The base offsets that batches must have had, None for each where nobody knows, or one is borne out."""
+        places = by_neighbours(wrong, self._around(after))
+        return [None if self._is_sure(one) else place for one, place in zip(wrong, places, strict=True)]
+
+    def _is_sure(self, one: Waiting) -> bool:
+        """Whether something beside the right ones around it says that a batch has the offset that it has."""
+        return one.is_borne or self._begins(one.batch.epoch, one.batch.first)
+
+    def _stays(self, one: Waiting, after: Waiting | None, place: int | None) -> bool:
+        return place is None and stays(one, self._around(after), is_sure=self._is_sure(one))
+
+    def _but_for_next(self, wrong: Sequence[Waiting]) -> Sequence[Waiting]:
+        """Take those that go on from the good one, which was taken for wrong as they were; return the others."""
+        while wrong and wrong[0].may_be and not wrong[0].is_lost and self._before.adjoins(wrong[0].batch):
+            self._accept(wrong[0].batch)
+            wrong = wrong[1:]
+        return wrong
+
+    def _keep(self, held: HeaderFacts) -> None:
+        """Take a batch as right that was taken for wrong."""
+        before = self._before
+        if before.is_above(held):
+            self._findings.overlap(held, before)
+            if before.floor is not None and held.last > before.floor:
+                self._accept(held)
+        else:
+            self._findings.gap(before, held)
+            self._accept(held)
+
+    def _blame(self, one: Waiting, after: HeaderFacts | None, place: int | None) -> None:
+        """Tell of a batch that is wrong; where its place is known it counts there: its offsets are not missing too."""
+        held, before = one.batch, self._before
+        if not one.may_be and held.first is not None and before.adjoins(held):
+            self._findings.delta(held, after)
+            self._open_up()  # its last offset is not known: those after it are not missing too
+            return
+        if one.may_be:
+            self._findings.wrong(held, before, after, self._ends, place)
+        else:
+            self._findings.out_of_range(held, before, place)
+        if place is None:
+            self._open_up()
+            return
+        restored = held._replace(first=None if held.first is None else place, last=place + held.span)
+        self._findings.gap(before, restored)
+        self._accept(restored)
