@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
-    from kdump.rescue.line import Line, Side
-    from kdump.rescue.log_facts import LogFacts, ReadLog
+    from kdump.rescue.line import Candidate, Line
+    from kdump.rescue.scanned_log import ReadLog, ScannedLog
 
 _MOST = 1_000_000  # records of a batch that are compared, and keys that are followed
 _HASH = 16  # bytes
@@ -64,7 +64,7 @@ class _Records:
         return at < len(self.offsets) and self.offsets[at] == offset
 
 
-def subset(logs: Sequence[ReadLog], one: Side, other: Side, limits: ReadLimits) -> int | None:
+def subset(logs: Sequence[ReadLog], one: Candidate, other: Candidate, limits: ReadLimits) -> int | None:
     """Return which of two batches has all the records of the other: 0 or 1; None where neither has.
 
     Nor where that cannot be told: a batch cannot be read, or it has more than a million records, or odd offsets.
@@ -147,7 +147,7 @@ class Cleaned:
         """Whether no batch is known to have been taken out."""
         return not self._ranges
 
-    def add(self, log: Source, facts: LogFacts, base: int | None, next_base: int | None, limits: ReadLimits) -> None:
+    def add(self, log: Source, facts: ScannedLog, base: int | None, next_base: int | None, limits: ReadLimits) -> None:
         """Add the offsets that a log lacks between batches that lie one behind the other.
 
         Args:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.format.read_limits import ReadLimits
-    from kdump.rescue.log_facts import ReadLog
+    from kdump.rescue.scanned_log import ReadLog
     from kdump.storage.fsops import FileOps
 
 _HEAD = b'{"type":"record"'

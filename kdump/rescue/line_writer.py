@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from kdump.rescue.holes import LineHoles
     from kdump.rescue.line import Line
-    from kdump.rescue.log_facts import ReadLog
     from kdump.rescue.partition import PartitionSalvage, SalvageOptions
+    from kdump.rescue.scanned_log import ReadLog
     from kdump.rescue.target import Staging, Target
     from kdump.row import Row
     from kdump.storage.fsops import FileOps

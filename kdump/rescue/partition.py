@@ -20,21 +20,21 @@ from kdump.ranges import RangeSet
 from kdump.rescue.epochs import NEVER, KnownEpochs, LineHistory, branch_of, goes_another_way
 from kdump.rescue.holes import LineHoles, has_trace
 from kdump.rescue.line import (
+    Candidate,
     ContradictionError,
     Line,
     LineLog,
     PartedError,
-    Side,
     WrongEpochError,
 )
-from kdump.rescue.log_facts import (
-    LogFacts,
+from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
+from kdump.rescue.scanned_log import (
     ReadLog,
+    ScannedLog,
     first_of_name,
     lone_last,
     read_log,
 )
-from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import Settings
 from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.twice import AtTwoPlacesError, CopyLog, moved_in_holes
@@ -423,7 +423,7 @@ class PartitionSalvage:
     def _has_trace(self, copy: int) -> bool:
         return has_trace(self._copies[copy], self._logs_of(copy))
 
-    def _logs_of(self, copy: int) -> list[tuple[SourceLog, LogFacts]]:
+    def _logs_of(self, copy: int) -> list[tuple[SourceLog, ScannedLog]]:
         return [(one.log, one.facts) for one in self.read if one.copy == copy]
 
     def line_holes(self, line: Line) -> LineHoles:
@@ -473,7 +473,7 @@ class PartitionSalvage:
                 if one.copy == number:
                     self._again(at, [])
 
-    def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
+    def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> ScannedLog:
         segment = copy.segment(log, self._cache)
         return read_log(
             raw,
@@ -530,7 +530,7 @@ class PartitionSalvage:
             line: of all of them.
             result: what it has come to.
         """
-        logs: list[list[LogFacts]] = [[] for _ in self._copies]
+        logs: list[list[ScannedLog]] = [[] for _ in self._copies]
         suspects = [copy.is_to_be_replaced for copy in self._copies]
         for one in self.read:
             logs[one.copy].append(one.facts)
@@ -650,7 +650,7 @@ class PartitionSalvage:
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. {how}") from None
             else:
                 if prefer is None and self._options.epochs is None:
-                    self._demand_borne_out(line)
+                    self._refuse_if_single_bit_epoch_wins(line)
                 if partings is not None and prefer is not None:
                     self._note_unsure(line, partings, prefer)
                 return line
@@ -661,7 +661,7 @@ class PartitionSalvage:
         limits = self._options.limits
         return Line(logs, cuts, limits, prefer, self._subset, self._is_doubted, knows_partings=knows_partings)
 
-    def _subset(self, one: Side, other: Side) -> int | None:
+    def _subset(self, one: Candidate, other: Candidate) -> int | None:
         from kdump.rescue.compacted import subset
 
         return subset(self.read, one, other, self._options.limits)
@@ -705,7 +705,7 @@ class PartitionSalvage:
                     f"in common with {other} ({parts}): nothing tells where the two part; compare these records"
                 )
 
-    def _demand_borne_out(self, line: Line) -> None:
+    def _refuse_if_single_bit_epoch_wins(self, line: Line) -> None:
         """Refuse a line that only the last batch of one copy gives, by an epoch one bit away from the one before it.
 
         Raises:
@@ -759,7 +759,7 @@ class PartitionSalvage:
                 reached = reached if first is None else min(reached, first)
         return found
 
-    def _side(self, side: Side) -> str:
+    def _side(self, side: Candidate) -> str:
         log = self.read[side.log].log
         what = f"offsets {side.first}..{side.last}, epoch {side.epoch}, crc {side.crc:#010x}"
         return f"{log.path} at byte {side.position} has {what}"

@@ -41,7 +41,7 @@ _ROUNDS = 8  # a field that is put right can show the next one
 _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
 
 
-class Place(TupleValue):
+class BadBytes(TupleValue):
     """Bytes of a log that stay out.
 
     Args:
@@ -97,7 +97,7 @@ class Place(TupleValue):
         return all(Trait.ZEROS in Code[code].traits for code in self.codes)
 
 
-class LogFacts(Value):
+class ScannedLog(Value):
     """What one log has.
 
     Args:
@@ -121,7 +121,7 @@ class LogFacts(Value):
     """
 
     runs: ValidRuns
-    places: list[Place]
+    places: list[BadBytes]
     patches: tuple[Patch, ...]
     fields: tuple[Finding, ...]
     epochs: list[EpochRun]
@@ -197,7 +197,7 @@ class ReadLog(TupleValue):
     copy: int
     raw: TolerantSource
     source: Source
-    facts: LogFacts
+    facts: ScannedLog
 
     @property
     def is_legacy(self) -> bool:
@@ -216,7 +216,7 @@ def read_log(
     hints: Callable[[], Sequence[int]] = tuple,
     follow_producers: bool = True,
     given: Sequence[Finding] = (),
-) -> LogFacts:
+) -> ScannedLog:
     """Read a log.
 
     Args:
@@ -262,7 +262,7 @@ def read_log(
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
 
 
-def _is_renamed(facts: LogFacts) -> bool:
+def _is_renamed(facts: ScannedLog) -> bool:
     """Whether batches tell that the name of their log is wrong, and not their own base offsets.
 
     They are several, and most of the log, or they lie before all others and lead up to them offset by offset.
@@ -288,7 +288,7 @@ def _read_log(
     given: Sequence[Finding],
     *,
     follow_producers: bool,
-) -> LogFacts:
+) -> ScannedLog:
     patches: dict[int, Patch] = {}
     fields: dict[int, Finding] = {}
     for one in given:
@@ -353,7 +353,7 @@ class _Walk:
         self.errors: list[Finding] = []
         self._gaps: list[Finding] = []
         self._findings: list[Finding] = []
-        self._wrong: list[Place] = []
+        self._wrong: list[BadBytes] = []
         self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
         self._built = ValidRunBuilder(self._wrappers, base)
@@ -412,7 +412,7 @@ class _Walk:
                 else:
                     self._wrong.append(self._with_own_end(_place_of(window, k)))
 
-    def _with_own_end(self, place: Place) -> Place:
+    def _with_own_end(self, place: BadBytes) -> BadBytes:
         """A batch whose header contradicts itself, with the offsets that its records tell where they do."""
         if not place.is_odd or place.offset is None:
             return place
@@ -472,7 +472,7 @@ class _Walk:
         epoch = None if header is None else header[layout.LEADER_EPOCH]
         return finding if self._around.begins(epoch, finding.offset) else finding.replace(expected=first)
 
-    def facts(self) -> LogFacts:
+    def facts(self) -> ScannedLog:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
         out: dict[int, list[Finding]] = {}
         for one in self.errors:
@@ -486,7 +486,7 @@ class _Walk:
             built, bad = self._without(out)
             places = [*places, *bad]
         places = sorted([*places, *_places_of_gaps(self._gaps)], key=lambda one: one.position)
-        return LogFacts(
+        return ScannedLog(
             runs=built.runs,
             places=places,
             patches=(),
@@ -531,7 +531,7 @@ class _Walk:
                     field="baseOffset",
                 )
 
-    def _without(self, out: dict[int, list[Finding]]) -> tuple[ValidRunBuilder, list[Place]]:
+    def _without(self, out: dict[int, list[Finding]]) -> tuple[ValidRunBuilder, list[BadBytes]]:
         kept, places = ValidRunBuilder(self._wrappers, self._base), []
         positions = sorted(out)
         for window in self._built.runs.windows(self._log, self._limits.max_batch_bytes):
@@ -550,7 +550,7 @@ class _Walk:
         return kept, places
 
 
-def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
+def first_of_name(log: Source, facts: ScannedLog, base: int) -> Finding | None:
     """Return the finding of a first batch whose base offset is not that of the file name.
 
     Args:
@@ -589,7 +589,7 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
     )
 
 
-def lone_last(log: Source, facts: LogFacts) -> Window | None:
+def lone_last(log: Source, facts: ScannedLog) -> Window | None:
     """Return the last batch of a log, where it alone has its leader epoch.
 
     Args:
@@ -612,7 +612,7 @@ def _place_of(
     wrappers: Wrappers | None = None,
     *,
     is_exact: bool = True,
-) -> Place:
+) -> BadBytes:
     """A batch that stays out, by its header."""
     row = window.row(k)
     is_legacy = row[layout.MAGIC] < layout.MAGIC_V2
@@ -626,7 +626,7 @@ def _place_of(
         count = -1  # there are bytes of records
     if is_legacy and first > last:
         first = -1  # what is inside lies above the wrapper
-    return Place(
+    return BadBytes(
         row[layout.POSITION],
         row[layout.SIZE],
         offset=first if 0 <= first <= layout.LARGEST_OFFSET else None,
@@ -639,7 +639,7 @@ def _place_of(
     )
 
 
-def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[Place]:
+def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[BadBytes]:
     """Bytes that belong to no batch; where a header still stands, what its length covers is of that batch.
 
     Args:
@@ -657,9 +657,9 @@ def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[Place]:
             is_batch = finding.count is not None or finding.is_torn_batch
             offsets = finding.offset, finding.last_offset if is_batch else None
             stop = min(end, covered)
-            yield Place(start, stop - start, *offsets, finding.count, is_batch, codes=codes, is_exact=is_batch)
+            yield BadBytes(start, stop - start, *offsets, finding.count, is_batch, codes=codes, is_exact=is_batch)
             if stop < end:
-                yield Place(
+                yield BadBytes(
                     stop,
                     end - stop,
                     offset=None,
@@ -671,7 +671,7 @@ def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[Place]:
                 )
         elif end > covered:
             start = max(start, covered)
-            yield Place(
+            yield BadBytes(
                 start,
                 end - start,
                 offset=None,
