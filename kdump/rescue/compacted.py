@@ -103,7 +103,7 @@ def _records_at(source: Source, position: int, limits: ReadLimits) -> _Records |
 def _chunks_at(source: Source, position: int, limits: ReadLimits) -> Iterator[Chunk]:
     """The records of the batch at a position; a problem where they cannot be read."""
     size = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True) + layout.LOG_OVERHEAD
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    reader = RecordReader.within(limits)
     for window in batches_of(source, position, position + size, limits.max_batch_bytes):
         yield from reader.chunks(window)
         return
@@ -229,7 +229,7 @@ def revived(
     if not candidates.offsets:
         return
     latest = dict.fromkeys(candidates.offsets, -1)
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    reader = RecordReader.within(limits)
     for run in line.runs:
         for window in batches_of(sources[run.log], run.start, run.end, limits.max_batch_bytes):
             for chunk in reader.chunks(window):

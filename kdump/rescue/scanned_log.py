@@ -19,7 +19,6 @@ from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.rescue.valid_runs import EpochRun, ValidRunBuilder, ValidRuns, Wrappers, batches_of
@@ -390,7 +389,7 @@ class _Walk:
     def run(self) -> None:
         """Walk through the log."""
         limits = self._limits
-        reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+        reader = RecordReader.within(limits)
         records = RecordChecks(self._log.name)
         for window in self._walk.windows():
             trusted = window.all_trusted
