@@ -142,7 +142,7 @@ def _goes_on(before: Loss, loss: Loss) -> bool:
     return before.position is not None and before.length is not None
 
 
-class LeftOut:
+class BatchesLeftOut:
     """Knows which batches stay out because a hole may have ended their transaction."""
 
     def __init__(self) -> None:

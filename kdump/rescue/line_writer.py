@@ -13,7 +13,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
-from kdump.rescue.fate_rows import FateRows, LeftOut
+from kdump.rescue.fate_rows import BatchesLeftOut, FateRows
 from kdump.rescue.losses import LineLosses, lost_logs, outside, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
@@ -71,7 +71,7 @@ class LineWriter:
         self._known_end = work.witnesses.known_end(line)
         self._missing, holes = self._what_is_missing()
         self.rows = FateRows(work.name, self._missing, holes)
-        self.left_out = LeftOut()
+        self.left_out = BatchesLeftOut()
         self._refused: dict[int, str] = {}
         self.latest_epoch = -1  # the newest leader epoch of the result, below 0 for none
 

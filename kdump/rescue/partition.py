@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import logs_awaiting_deletion
 from kdump.broker.clusters import NO_POLICIES, TopicPolicies
-from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
+from kdump.broker.foreign import ForeignSegments, LogShape, SegmentOrigin, shown_end
 from kdump.broker.index_interval import infer_interval
 from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
@@ -328,18 +328,21 @@ class PartitionSalvage:
             for epoch, first, last in runs
         ]
         first = log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw)
-        return SegmentOrigin(
-            log=log.path,
-            base_offset=log.base or 0,
-            next_base=log.next_base,
-            batches=facts.batches,
+        shape = LogShape(
             first_offset=first,
-            end_offset=end,
             is_whole=all(place.is_batch for place in facts.places),
             is_whole_at_end=facts.runs.end == one.raw.size,
             has_holes=bool(facts.gaps or facts.lacks_records),
             epochs=(min(epochs), max(epochs)) if epochs else None,
             off_epochs=facts.batches > 1 and bool(off) and all(off),
+        )
+        return SegmentOrigin(
+            log=log.path,
+            base_offset=log.base or 0,
+            next_base=log.next_base,
+            batches=facts.batches,
+            end_offset=end,
+            shape=shape,
             times=facts.times,
             is_other_index=copy.segment(log, self._cache).has_foreign_index,
             skips=False,
