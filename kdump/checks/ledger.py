@@ -60,7 +60,7 @@ class LedgerError(Exception):
     """The ledger cannot be used; the sentence says why, and what to do.
 
     Args:
-        sentence: it.
+        sentence: why, and what to do.
         is_locked: another run has it.
         is_refused: the file is something else, or lies where it must not.
     """

@@ -444,7 +444,7 @@ class IndexWatch(Observer):
         self.verdicts: dict[FileKind, IndexVerdict] = {}
 
     def open(self, log_size: int) -> None:
-        """Open them."""
+        """Open the indexes that are there."""
         job = self._job
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             source = self._files.open(kind)

@@ -49,11 +49,10 @@ class PartitionCheck:
     """Judges one partition directory.
 
     Args:
-        directory: it.
+        directory: the partition.
         only: judge the files of this path only; None for all.
 
     Attributes:
-        directory: the same.
         path: of the directory.
         name: what its name tells, None where it tells nothing.
         sizes: of their logs, bytes.

@@ -27,7 +27,7 @@ def for_node(finding: Finding, directory: PartitionDir, end: int, *, is_sound: b
     """Return a finding about the metadata log, or a snapshot of it, with what mends it: no consumer reads it.
 
     Args:
-        finding: it.
+        finding: about one of its files.
         directory: of the metadata log.
         end: the log end offset so far.
         is_sound: no log of it is damaged so far.

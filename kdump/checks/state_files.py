@@ -138,7 +138,7 @@ def check_text(file: StateFile) -> Iterator[Finding | OpenFailure | CheckedFile]
     """Yield what is wrong with a text file, and the file.
 
     Args:
-        file: it.
+        file: a checkpoint, or partition.metadata.
 
     Reports: K03-K05, V01, V02.
     """
@@ -220,7 +220,7 @@ def read_producers(
     """Read a producer snapshot.
 
     Args:
-        file: it.
+        file: the snapshot.
 
     Returns:
         its entries, None where a broker would throw it away; and what there is to say, the file last.

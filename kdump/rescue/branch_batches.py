@@ -32,7 +32,7 @@ class CopyBatches:
         self._limit = limits.max_batch_bytes
 
     def __iter__(self) -> Iterator[BranchBatch]:
-        """Yield them."""
+        """Read the batches of the copy again."""
         for run in self._line.runs:
             one = self._read[run.log]
             for window in batches_of(one.source, run.start, run.end, self._limit):

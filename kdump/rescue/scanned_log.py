@@ -219,7 +219,7 @@ def read_log(
     """Read a log.
 
     Args:
-        source: it.
+        source: the log.
         base: base offset by its name; None where that tells none.
         limits: for reading records.
         around: what lies around the log says of leader epochs.

@@ -104,7 +104,6 @@ class Copy:
         swapped: what the directory is once its swaps are finished, where there are some.
 
     Attributes:
-        directory, logs, name, is_run, is_aside: the same.
         path: of the directory.
         swapped: paths of the `.swap` logs that are read as the logs that they become.
         today: its directory as it lies, without what a start makes of it.
