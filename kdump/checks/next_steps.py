@@ -367,11 +367,10 @@ class _Segment:
         is_whole: that is all of it.
 
     Attributes:
-        job: the same.
         log: path of its log.
         damage: of its log, that no patch mends; by position.
         unsound: what is wrong with its indexes, as far as building them again mends it.
-        witnesses: the same, where that would give up what they tell of the log.
+        witnesses: what is wrong with its indexes, where building them again would give up what they tell of the log.
         causes: what explains others, and no command mends.
         blocked: a header field has one value only, and patches are refused for another one.
         is_foreign: it is not the segment of its name.

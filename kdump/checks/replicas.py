@@ -517,7 +517,6 @@ class _Taken:
         replica: its batches are taken as they are needed.
 
     Attributes:
-        replica: the same.
         offset, record: in hand, `record` None at the end.
         batch: that it is of.
         lacking: first and last offset of records that the other has and these batches have not, and the batch there, or

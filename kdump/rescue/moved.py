@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.format.source import Source
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.scanned_log import ScannedLog
 
 _MOST = 64  # equal batches of one log that are held
 _PIECE = 1024 * 1024
@@ -70,7 +70,7 @@ class OwnLog(TupleValue):
     """The log whose batches are judged: as it is, what it has, its base offset and the next one (None: not known)."""
 
     raw: Source
-    facts: LogFacts
+    facts: ScannedLog
     base: int
     next_base: int | None
 
@@ -79,7 +79,7 @@ class OtherLog(TupleValue):
     """A log of another copy: as its runs count on it, what it has, and its base offset (None: not known)."""
 
     log: Source
-    facts: LogFacts
+    facts: ScannedLog
     base: int | None
 
 
@@ -124,7 +124,7 @@ def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], ma
     return found
 
 
-def _rows(log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[SeenBatch]:
+def _rows(log: Source, facts: ScannedLog, max_batch_bytes: int) -> Iterator[SeenBatch]:
     """Yield the batches of a log in the order of their places, but for those of magic 0 and 1."""
     for window in facts.runs.windows(log, max_batch_bytes):
         columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]

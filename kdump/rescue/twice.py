@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.format.source import Source
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.scanned_log import ScannedLog
 
 _PIECE = 1024 * 1024
 _COLUMNS = (layout.BASE_OFFSET, layout.SIZE, layout.CRC, layout.LAST_OFFSET, layout.POSITION, layout.BASE_SEQUENCE)
@@ -48,7 +48,7 @@ class CopyLog(TupleValue):
 
     copy: int
     source: Source
-    facts: LogFacts
+    facts: ScannedLog
     base: int | None
     end: int | None
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.source import BytesSource
-from kdump.rescue.log_facts import read_log
+from kdump.rescue.scanned_log import read_log
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.salvage import Wanted, salvage
 from tests.support.healing import OPTIONS, batches
