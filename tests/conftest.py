@@ -1,4 +1,7 @@
-"""What holds for all tests: property tests are the same in each run, so that no landing hangs on luck."""
+"""What holds for all tests: property tests are the same in each run, so that no landing hangs on luck.
+
+`-m quick` collects only the files that bear the mark: to read all of them is most of what a quick run would take.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import TYPE_CHECKING
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -17,6 +22,12 @@ settings.load_profile("repeatable")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a slow interpreter run a sample."""
     parser.addoption("--every", type=int, default=1, metavar="N", help="of the cases of each test run one in N")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file of tests that `-m quick` would leave out whole."""
+    is_quick = config.getoption("-m") == "quick" and collection_path.suffix == ".py"
+    return True if is_quick and "pytest.mark.quick" not in collection_path.read_text("utf-8") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,6 +11,8 @@ from kdump.exit_status import RunStatus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.quick
+
 SEEN: dict[str, Callable[[RunStatus], None]] = {
     "errors": RunStatus.damaged,
     "unreadable": RunStatus.unreadable,

@@ -8,7 +8,11 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import kdump
+
+pytestmark = pytest.mark.quick
 
 HOME = Path(kdump.__file__).resolve().parent
 

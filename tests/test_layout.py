@@ -39,8 +39,8 @@ HELD = {
     "tests/cli/test_broker_at_work.py": "storage.held",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
     "tests/checks/test_verify.py": (
-        "checks.directories checks.loose checks.names checks.partition checks.read_errors checks.replay"
-        " checks.state_files storage.segment storage.state_file"
+        "checks.directories checks.loose checks.names checks.observers checks.partition checks.read_errors"
+        " checks.replay checks.state_files storage.segment storage.state_file"
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
     "tests/checks/test_next_steps.py": "broker.load.log_state",
@@ -80,7 +80,7 @@ HELD = {
         "format.batch.framing format.batch.gap format.batch.header_checks format.batch.base_offset.fold format.batch.resync"
     ),
     "tests/render/test_json.py": "render.json.state",
-    "tests/render/test_redact.py": "cli.options.redact",
+    "tests/test_redact.py": "cli.options.redact",
     "tests/repair/test_repair.py": (
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
         " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches"

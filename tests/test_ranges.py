@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from kdump.ranges import RangeSet
 
+pytestmark = pytest.mark.quick
+
 PAIRS = st.tuples(st.integers(-5, 40), st.integers(-5, 40))
 MOST = 2**63 - 1
 

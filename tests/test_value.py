@@ -10,6 +10,8 @@ import pytest
 
 from kdump.value import TupleValue, Value
 
+pytestmark = pytest.mark.quick
+
 
 class Point(Value):
     """A value with a default."""

@@ -95,8 +95,8 @@ def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | No
         answer.offset,
         answer.timestamp,
         answer.leader_epoch,
-        answer.file,
-        answer.position,
-        answer.base_offset,
-        answer.last_offset,
+        file=answer.file,
+        position=answer.position,
+        base_offset=answer.base_offset,
+        last_offset=answer.last_offset,
     )

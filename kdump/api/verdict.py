@@ -11,9 +11,9 @@ from kdump.api.select import time_of, whole
 from kdump.checks.options import VerifyOptions
 from kdump.finding import Finding
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.render.tally import Tally
 from kdump.rows.verdict import Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
+from kdump.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -106,7 +106,15 @@ def intact_batches(
                     reached = position + size
                     if is_intact:
                         is_after, is_whole = is_whole, True
-                        yield IntactBatch(path, first if first >= 0 else last, last, count, epoch, stored, is_after)
+                        yield IntactBatch(
+                            path,
+                            first if first >= 0 else last,
+                            last,
+                            records=count,
+                            epoch=epoch,
+                            crc=stored,
+                            follows=is_after,
+                        )
         except OSError as error:
             report(OpenFailure(path, "read", f"{path}: cannot be read to its end: {first_line(error)}"))
             reached = -1

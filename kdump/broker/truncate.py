@@ -101,11 +101,31 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
         done = _recovered(facts, base, size)
     except BrokerError as error:
         note = f"a broker does not load this partition: {error.exception}"
-        return Outcome(disk, [], None, None, 0, 0, Stops.BROKER, error.exception, (note,))
+        return Outcome(
+            disk,
+            [],
+            None,
+            log_end_offset=None,
+            bytes_lost=0,
+            records_lost=0,
+            stops=Stops.BROKER,
+            exception=error.exception,
+            notes=(note,),
+        )
     if done.valid_bytes < size or done.failure is not None:
         why = done.failure.exception if done.failure is not None else "no whole batch begins there"
         note = f"{stem}.log: byte {done.valid_bytes}, before the cut: {why}"
-        return Outcome(disk, [], None, None, 0, 0, Stops.BROKER, why, (note,))
+        return Outcome(
+            disk,
+            [],
+            None,
+            log_end_offset=None,
+            bytes_lost=0,
+            records_lost=0,
+            stops=Stops.BROKER,
+            exception=why,
+            notes=(note,),
+        )
     end = done.end_offset
     later = [one for one in log_bases(disk.before) if one > base]
     notes: list[str] = []
@@ -113,7 +133,17 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
         disk.cut(f"{stem}.log", done.valid_bytes)
         write_indexes(disk, done)
         start = max(facts.log_start, log_bases(disk.names())[0])
-        return Outcome(disk, fates(disk, set(), NOTHING), start, log_end(facts), 0, 0, None, "", ())
+        return Outcome(
+            disk,
+            fates(disk, set(), NOTHING),
+            start,
+            log_end_offset=log_end(facts),
+            bytes_lost=0,
+            records_lost=0,
+            stops=None,
+            exception="",
+            notes=(),
+        )
     if size < log.size or later:
         for one in later:
             for suffix in LOADED:

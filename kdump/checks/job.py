@@ -10,6 +10,8 @@ from kdump.item import SegmentChecked
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from kdump.broker.missing.ranges import MissingRange
     from kdump.broker.producer.replay import SegmentProducers
     from kdump.finding import Code
@@ -157,6 +159,11 @@ class SegmentSummary(Value):
     dense_from: int | None = None
     marker_holes: tuple[tuple[int, int], ...] = ()
 
+    @classmethod
+    def not_read(cls, base_offset: int) -> Self:
+        """Return what is known of a segment whose log could not be opened: nothing."""
+        return cls(0, 0, base_offset, False, False, False, damaged=False, producers=None, sizes={})
+
     def checked(self, job: SegmentJob, *, deep: bool) -> SegmentChecked:
         """Return what the user is told of the segment.
 
@@ -165,14 +172,14 @@ class SegmentSummary(Value):
             deep: its records were asked for.
         """
         return SegmentChecked(
-            job.files[FileKind.LOG],
-            job.base_offset,
-            self.end_offset,
-            self.sizes.get(FileKind.LOG, 0),
-            self.batches,
-            self.records if deep else None,
-            self.first_timestamp,
-            self.max_timestamp,
-            self.is_read,
-            self.producers is not None and self.producers.has_transactions,
+            path=job.files[FileKind.LOG],
+            base_offset=job.base_offset,
+            next_offset=self.end_offset,
+            size=self.sizes.get(FileKind.LOG, 0),
+            batches=self.batches,
+            records=self.records if deep else None,
+            first_timestamp=self.first_timestamp,
+            max_timestamp=self.max_timestamp,
+            is_read=self.is_read,
+            has_transactions=self.producers is not None and self.producers.has_transactions,
         )

@@ -22,7 +22,6 @@ from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked
-from kdump.render.text.losses import Ranges
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.evidence import shows_lost_log
 from kdump.storage.file_source import OpenFailure
@@ -32,6 +31,7 @@ from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 from kdump.storage.raft_snapshots import FETCH_AGAIN
 from kdump.words.command import ShellCommand, command_line, named, renaming
+from kdump.words.numbers import NamedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -72,7 +72,7 @@ class PartitionSteps:
         self._lost: Finding | None = None  # what shows that a log is not here
         self._misplaced = [job.misplaced for job in jobs if job.misplaced is not None]
         self._persons = PersonSteps()
-        self._missing = Ranges()  # offsets of which no intact byte is here
+        self._missing = NamedRanges()  # offsets of which no intact byte is here
         self._has_losses = False
         self._has_transactions = False
 

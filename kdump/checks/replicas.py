@@ -29,13 +29,13 @@ from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, PartitionChecked
 from kdump.ranges import RangeSet
-from kdump.render.terminal.numbers import counted
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
 from kdump.value import TupleValue
 from kdump.words.command import command_line, named
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from array import array

@@ -16,7 +16,6 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checksum import crc32c
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
-from kdump.render.times import iso
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.open_files import OpenFileCache, open_source
@@ -24,6 +23,7 @@ from kdump.storage.segment import Segment
 from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
 from kdump.words.command import command_line, named
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -56,7 +56,7 @@ def _to_install(package: str) -> str:
 def bug_lines(error: BaseException) -> list[str]:
     """Return the lines that describe a bug: calls, the innermost last, causes before effects, and one for people."""
     from kdump import __version__
-    from kdump.render.escape import escape
+    from kdump.words.escape import escape
 
     chain: list[BaseException] = [error]
     while len(chain) < 10:
@@ -80,7 +80,7 @@ def bug_lines(error: BaseException) -> list[str]:
 
 def _named(error: BaseException) -> str:
     from kdump.render.commentary import hidden
-    from kdump.render.escape import escape
+    from kdump.words.escape import escape
 
     try:
         message = str(error)

@@ -21,7 +21,7 @@ from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.tally import Tally
+from kdump.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,8 +71,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     they are; `kdump salvage DIR --to ...` makes a partition of them. An IMAGE is only read. Exit status: 0 done, found
     or not, 5 something could not be read, 10 no such image, 12 DIR refused, 13 writing failed, 2 wrong use.
     """
-    from kdump.render.json.lines import row_json
     from kdump.rescue.carve import CarveOptions, carve
+    from kdump.rows.json_lines import row_json
     from kdump.storage.refusal import RefusedError
 
     tally = Tally()

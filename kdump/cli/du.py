@@ -24,7 +24,7 @@ from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.tally import Tally
+from kdump.tally import Tally
 from kdump.usage.options import BY, UsageOptions
 from kdump.value import pattern
 

@@ -34,9 +34,9 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, FileTurn, Looked
 from kdump.render.commentary import fail_to_write, hidden, say
-from kdump.render.escape import escape
 from kdump.render.text.dump import error_line, error_to, text_sink, wrapping, write_text
 from kdump.storage.names import FileKind, parse_name, parse_partition
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
     from kdump.output import Output
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
     from kdump.render.terminal.progress import Bar
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines

@@ -366,7 +366,7 @@ class _Export:
         totals = {"files": self._files, "rows": self._rows, "errors": sum(self._errors.values())}
         code = self._outcome.exit
         if self._given["layout"] == "json":
-            from kdump.render.json.lines import summary_json
+            from kdump.rows.json_lines import summary_json
 
             line = summary_json(totals, self._unchecked, code)
         else:

@@ -27,11 +27,11 @@ from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.escape import escape
 from kdump.rows.lookup import LookupAnswer
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

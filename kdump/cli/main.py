@@ -16,8 +16,8 @@ from kdump import __version__
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import option, with_hint
 from kdump.render.commentary import answer
-from kdump.render.escape import escape
 from kdump.render.terminal.sentences import fitter_of
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

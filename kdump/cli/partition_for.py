@@ -53,7 +53,7 @@ def command(id_: str, partitions: int, form: str) -> None:
         raise click.UsageError("ID is not UTF-8: no client of Kafka can have it.") from None
     partition = coordinator_partition(id_, partitions)
     if form == "json":
-        from kdump.render.json.lines import line
+        from kdump.rows.json_lines import line
 
         answer(line("coordinator", {"id": id_, "partition": partition, "partitions": partitions}))
     else:

@@ -18,13 +18,13 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
-from kdump.render.json.lines import row_json, summary_json
-from kdump.render.tally import Tally
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
+from kdump.rows.json_lines import row_json, summary_json
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
+from kdump.tally import Tally
 from kdump.words.command import command_line, named
 
 if TYPE_CHECKING:

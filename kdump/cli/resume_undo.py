@@ -11,7 +11,7 @@ from kdump.cli.options.common import fail_on_option, help_option
 from kdump.cli.options.help import Command
 from kdump.cli.repairing import Repair, gracefully
 from kdump.render.commentary import answer, say
-from kdump.render.escape import escape
+from kdump.words.escape import escape
 
 
 @click.command(

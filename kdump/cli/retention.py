@@ -26,8 +26,8 @@ from kdump.exit_status import RunStatus
 from kdump.format.java_values import MAX_LONG
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.escape import escape
 from kdump.retention.run import RetentionOptions, retention
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from kdump.broker.retention_results import RetentionItem

@@ -28,7 +28,6 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.escape import escape
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
@@ -37,6 +36,7 @@ from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.directory import expanded
 from kdump.storage.segment import SEGMENT_BYTES
 from kdump.words.command import option_with
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry

@@ -21,12 +21,12 @@ from kdump.cli.options.times import clock_of, time_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
-from kdump.render.escape import escape
-from kdump.render.times import iso
 from kdump.rows.coordinators import OpenRow
 from kdump.state.empty_answer import EmptyAnswer, Question
 from kdump.storage.names import METADATA_TOPIC
 from kdump.words.command import ShellCommand, with_paths
+from kdump.words.escape import escape
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -171,7 +171,7 @@ def write(text: str) -> None:
 def _sink(given: dict[str, Any]) -> StateSink:
     if given["layout"] == "json":
         from kdump.render.json.coordinators import CoordinatorJson
-        from kdump.render.tally import Tally
+        from kdump.tally import Tally
 
         return CoordinatorJson(write, say, Tally())
     console = console_of(given)

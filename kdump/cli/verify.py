@@ -31,16 +31,16 @@ from kdump.format.java_values import MAX_INT
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.item import Checked, PartitionChecked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.escape import escape
-from kdump.render.tally import Tally
-from kdump.render.terminal.numbers import counted
 from kdump.rows.verdict import Step
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
 from kdump.storage.refusal import RefusedError
+from kdump.tally import Tally
 from kdump.words.command import command_line, with_paths
 from kdump.words.command import named as as_argument
+from kdump.words.escape import escape
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from kdump.checks.scrub import LocalScrub
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
+    from kdump.redact import Redactor
     from kdump.render.html.sections import ReportOrigin
-    from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
 
     class Sink(Protocol):

@@ -41,7 +41,17 @@ class Dialect(Value):
 
 _SCALA = (True, True, True, False, True, False, True, False)
 DIALECTS = {
-    "4.3": Dialect("4.3", False, False, False, True, False, True, False, True),
+    "4.3": Dialect(
+        "4.3",
+        False,
+        False,
+        snapshot_blank=False,
+        starts_at_minus_one=True,
+        newest_first=False,
+        names_time_index=True,
+        scala_map=False,
+        walks_on=True,
+    ),
     "4.2": Dialect("4.2", *_SCALA),
     "3.9": Dialect("3.9", *_SCALA),
 }

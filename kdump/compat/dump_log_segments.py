@@ -138,7 +138,7 @@ class KafkaDump:
         last_offset = -1
         for window in walk.windows():
             if not self._options.deep:
-                yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
+                yield Chunk(window, window.view, 0, last=window.count, begun=False, rows=window.rows, filled=0)
                 continue
             for chunk in self._reader.chunks(window):
                 yield from self._gaps(chunk, last_offset, absolute)

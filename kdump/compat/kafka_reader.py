@@ -112,7 +112,7 @@ class KafkaRecordReader(RecordReader):
             from kdump.compat.kafka_legacy import unknown_codec
 
             problem = RecordProblem(k, layout.R_BODY, 0, java=unknown_codec(codec))
-            yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
+            yield Chunk(window, window.view, k, last=k + 1, begun=False, rows=self._rows, filled=0, problem=problem)
             return
         if is_empty and self._streams:
             yield from self._by_model(window, k)
@@ -128,7 +128,7 @@ class KafkaRecordReader(RecordReader):
                 del first, chunks  # with what their codec holds
                 yield from only or read(window, k)
                 return
-        yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, left)
+        yield Chunk(window, window.view, k, last=k + 1, begun=False, rows=self._rows, filled=0, problem=left)
 
     def _by_model(self, window: Window, k: int) -> Iterator[Chunk]:
         codec, data = section(window, k)
@@ -172,9 +172,18 @@ class KafkaRecordReader(RecordReader):
         at, width = 0, layout.RECORD_WIDTH
         while filled - at > ROWS:
             part = rows[at * width : (at + ROWS) * width]
-            yield Chunk(window, view, k, k + 1, at > 0, part, ROWS, done=False)
+            yield Chunk(window, view, k, last=k + 1, begun=at > 0, rows=part, filled=ROWS, done=False)
             at += ROWS
-        yield Chunk(window, view, k, k + 1, at > 0, rows[at * width :] if at else rows, filled - at, left)
+        yield Chunk(
+            window,
+            view,
+            k,
+            last=k + 1,
+            begun=at > 0,
+            rows=rows[at * width :] if at else rows,
+            filled=filled - at,
+            problem=left,
+        )
 
 
 def open_as_kafka(

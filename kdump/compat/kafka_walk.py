@@ -84,7 +84,15 @@ class KafkaWalk:
     def _scan(self, origin: int, at: int, length: int) -> tuple[Window, int, int]:
         buffer = self._buffer
         count, at, status = _scan.scan(
-            buffer.view, length, at, origin, self._end, layout.UNKNOWN, buffer.rows, buffer.capacity, self._border
+            buffer.view,
+            length,
+            at,
+            origin=origin,
+            end=self._end,
+            segment=layout.UNKNOWN,
+            rows=buffer.rows,
+            capacity=buffer.capacity,
+            border=self._border,
         )
         window = Window(buffer.view, origin, buffer.rows, count)
         window.fill_crcs()

@@ -106,14 +106,32 @@ def open_decoder(name: str, known: Table) -> Decoder:
             if key_object is None:
                 key_object, note = {"type": str(kind), "data": in_bytes(key[2:])}, f"unknown record type {kind}"
             if value is None:
-                return Decoded(None, DELETED, None, key_object, None, left, note)
+                return Decoded(None, DELETED, None, key_object=key_object, payload_object=None, warning=left, note=note)
             shown, more, strange = read_value(kind, value)
         except _TooLargeError as problem:
-            return Decoded(None, None, None, key_object, None, _joined(left, str(problem)), note)
+            return Decoded(
+                None,
+                None,
+                None,
+                key_object=key_object,
+                payload_object=None,
+                warning=_joined(left, str(problem)),
+                note=note,
+            )
         except _UnreadableError as problem:
             text = f"Error at offset {offset}, skipping. {problem}".encode()
-            return Decoded(text, None, None, None, None, _joined(left, str(problem)), note)
-        return Decoded(None, None, None, key_object, shown, _joined(left, more), _joined(note, strange))
+            return Decoded(
+                text, None, None, key_object=None, payload_object=None, warning=_joined(left, str(problem)), note=note
+            )
+        return Decoded(
+            None,
+            None,
+            None,
+            key_object=key_object,
+            payload_object=shown,
+            warning=_joined(left, more),
+            note=_joined(note, strange),
+        )
 
     return decode
 

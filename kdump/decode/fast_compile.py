@@ -54,7 +54,7 @@ def quick(message: Message, version: int, head: bytes, embedded: Mapping[str, Me
         return None
     program, literals = array("q", rows.flat()), bytes(rows.literals)
     read, room, state = _fast.read, _room, _state
-    return lambda data, at: read(program, literals, data, at, head, room, state)
+    return lambda data, at: read(program, literals, data, at=at, head=head, target=room, state=state)
 
 
 class _Program:

@@ -187,7 +187,7 @@ class CheckedLog:
             if self._records is not None:
                 yield from self._records.of(window)
             else:
-                yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
+                yield Chunk(window, window.view, 0, last=window.count, begun=False, rows=window.rows, filled=0)
         yield from drain(findings)
         if end >= options.max_bytes >= self.source.size:
             yield from check_end(self.file, self.walk)

@@ -26,10 +26,10 @@ from kdump.format.read_limits import HELD_KEY_BYTES
 from kdump.format.record.chunk import KEPT, Chunk, Fate
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
-from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue, Value
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -244,7 +244,18 @@ class RecordFates:
             no_key = has_no_key and self._policy is not None and "compact" in self._policy
             is_judged = self._policy is not None
             below = offset < self._start
-            fates.append(Fate(transaction, below, superseded, deleted, is_sound, no_key, is_judged, doubt))
+            fates.append(
+                Fate(
+                    transaction,
+                    below,
+                    superseded,
+                    deleted_at=deleted,
+                    is_sound=is_sound,
+                    no_key=no_key,
+                    is_judged=is_judged,
+                    doubt=doubt,
+                )
+            )
         return fates
 
     def _learn(self, number: int, log: InputFile) -> None:

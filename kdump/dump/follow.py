@@ -471,7 +471,7 @@ class _Partition:
         elif self._records is not None:
             yield from self._records.of(window)
         else:
-            yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
+            yield Chunk(window, window.view, 0, last=window.count, begun=False, rows=window.rows, filled=0)
 
     def _note(self, base: int, window: Window, source: Source) -> None:
         """Know the last batches of a window again."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Trait
 from kdump.format.record.chunk import Chunk
 from kdump.item import LogStart, RecordsUnread, SnapshotStart
-from kdump.render.not_searched import NotSearched
-from kdump.render.times import iso
+from kdump.not_searched import NotSearched
 from kdump.storage.file_source import OpenFailure
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

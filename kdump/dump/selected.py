@@ -245,7 +245,7 @@ class SelectedLog:
         if not kept.count:
             return
         if self._records is None:
-            yield Chunk(kept, kept.view, 0, kept.count, False, kept.rows, 0)
+            yield Chunk(kept, kept.view, 0, last=kept.count, begun=False, rows=kept.rows, filled=0)
             return
         for chunk in self._records.reader.chunks(kept):
             found = self._records.judge(chunk)

@@ -125,7 +125,7 @@ class SelectedRanges:
             yield SelectedRange(part, at, size=size)
             return
         for number, (begin, end) in enumerate(zip([start, *stops], stops, strict=False)):
-            yield SelectedRange(part, at, begin, end, size, number == 0, end == stops[-1])
+            yield SelectedRange(part, at, begin, end=end, size=size, is_first=number == 0, is_last=end == stops[-1])
 
     def log(self, part: int, at: int) -> SelectedLog:
         """Return what reads a log."""

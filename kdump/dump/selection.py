@@ -182,7 +182,14 @@ class Filter:
         self._shown = _room(self._shown, size)
         rows = chunk.window.rows
         batches, records = _select.gather(
-            chunk.rows, chunk.filled, self._mask, rows, chunk.first, chunk.last, bare, self._shown
+            chunk.rows,
+            chunk.filled,
+            self._mask,
+            rows=rows,
+            first=chunk.first,
+            last=chunk.last,
+            bare=bare,
+            kept=self._shown,
         )
         first_at = rows[chunk.first * layout.BATCH_WIDTH + layout.POSITION]
         last_at = rows[(chunk.last - 1) * layout.BATCH_WIDTH + layout.POSITION]
@@ -195,7 +202,18 @@ class Filter:
             return None
         window = chunk.window.some(self._shown, batches)
         cut = chunk.cut if records else None
-        return Chunk(window, chunk.view, 0, batches, begun, chunk.rows, records, None, chunk.done, cut)
+        return Chunk(
+            window,
+            chunk.view,
+            0,
+            last=batches,
+            begun=begun,
+            rows=chunk.rows,
+            filled=records,
+            problem=None,
+            done=chunk.done,
+            cut=cut,
+        )
 
     def _mark(self, chunk: Chunk) -> None:
         """Put 1 into the mask for each record of a chunk that is wanted, 0 for the others."""
@@ -212,7 +230,9 @@ class Filter:
             _select.with_headers(chunk.view, chunk.rows, n, self._headers, self._header_places, mask)
         for searches, literal, of_value in self._patterns:
             if searches:
-                _select.with_pattern(chunk.view, chunk.rows, n, searches, literal, mask, of_value)
+                _select.with_pattern(
+                    chunk.view, chunk.rows, n, searches=searches, literal=literal, mask=mask, of_value=of_value
+                )
 
 
 def _searching(

@@ -7,7 +7,7 @@ open ones; what is not among them was committed.
 
 What cannot be read, and what is simply not there, may have had a marker. Whether one behind it still tells what became
 of the batches before it is for `TransactionFates` to say, by the rule that salvage goes by. Offsets that are not there
-count only where they are lost, or stand alone, by the judgement that all verbs share (`kdump.broker.missing_offsets`).
+count only where they are lost, or stand alone, by the judgement that all verbs share (`kdump.broker.missing`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from kdump.format.batch.walk import right_windows
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
-from kdump.render.terminal.numbers import span
 from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, parse_name
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -110,7 +110,9 @@ class Records:
         rows, count = self._chunk.rows, self.count
         offsets, bits = array("i", bytes(4 * (count + 1))), bytearray(count // 8 + 1)
         target = bytearray(max(1, _columns.field_bytes(rows, count, size)))
-        nulls = _columns.copy_field(self._chunk.view, rows, count, place, size, offsets, bits, target)
+        nulls = _columns.copy_field(
+            self._chunk.view, rows, count, place=place, size=size, offsets=offsets, bits=bits, target=target
+        )
         return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(one) for one in (bits, offsets, target)], nulls)
 
     def headers(self) -> pa.Array:
@@ -121,7 +123,15 @@ class Records:
         key_offsets, value_offsets = (array("i", bytes(4 * (headers + 1))) for _ in range(2))
         keys, values, bits = bytearray(key_bytes + 1), bytearray(value_bytes + 1), bytearray(headers // 8 + 1)
         nulls = _columns.copy_headers(
-            chunk.view, chunk.rows, count, lists, key_offsets, keys, value_offsets, bits, values
+            chunk.view,
+            chunk.rows,
+            count,
+            lists=lists,
+            key_offsets=key_offsets,
+            keys=keys,
+            value_offsets=value_offsets,
+            bits=bits,
+            values=values,
         )
         buffers = [pa.py_buffer(one) for one in (bits, value_offsets, values)]
         pairs = pa.StructArray.from_arrays(

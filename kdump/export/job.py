@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.export.read import ReadOptions
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
 _PATHS = 3  # that a message names
 _NULL = "__HIVE_DEFAULT_PARTITION__"

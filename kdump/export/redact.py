@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.export.tables import TableField
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
 
 def redacted(batch: pa.RecordBatch, table: str, columns: Sequence[TableField], redactor: Redactor) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Origin, Origins
     from kdump.export.verdicts import Row
     from kdump.item import Item
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
 _COUNTED = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.NOTE: "notes"}
 _HELD = 4096  # rows of one file

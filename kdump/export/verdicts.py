@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from kdump.export.origin import printable
 from kdump.finding import Code, Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
-from kdump.render.json.lines import fields_of
 from kdump.row import Kind
 from kdump.row import Row as RowValue
 from kdump.rows.coordinators import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.rows.files import SEGMENT_STATUS, UNREAD, SegmentRow, UnreadRow
+from kdump.rows.json_lines import fields_of
 from kdump.rows.usage import PlacedUsage
 from kdump.rows.verdict import Loss
 from kdump.storage.directory import expanded
@@ -142,7 +142,14 @@ def unread_segment_row(path: str, origins: Origins) -> Row:
         origins: tells where it is from.
     """
     base = parse_name(os.path.basename(path)).base_offset
-    row = _segment_row(SegmentChecked(path, base or 0, 0, 0, 0, None, None, None, is_read=False), {}, set(), origins)
+    row = _segment_row(
+        SegmentChecked(
+            path, base or 0, 0, size=0, batches=0, records=None, first_timestamp=None, max_timestamp=None, is_read=False
+        ),
+        {},
+        set(),
+        origins,
+    )
     return {**row, "baseOffset": base}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
 from kdump.export.state import TEMPORARY, folder_in, new_file
 from kdump.export.tables import FOLDERS, CellType
-from kdump.render.json.lines import text_or_bytes
+from kdump.rows.json_lines import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.export.tables import TableField
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
 FORMATS = ("parquet", "json", "csv")
 _TYPES = {

@@ -171,7 +171,7 @@ class BatchRecords:
             for at in range(0, chunk.filled * width, width):
                 if chunk.rows[at + layout.R_OFFSET] == offset:
                     row = chunk.rows[at : at + width]
-                    return Chunk(batch.window, chunk.view, 0, 1, True, row, 1, cut=chunk.cut)
+                    return Chunk(batch.window, chunk.view, 0, last=1, begun=True, rows=row, filled=1, cut=chunk.cut)
         return None
 
     def _judge(self, chunk: Chunk) -> None:
@@ -267,4 +267,13 @@ class Answers:
             base = first.offset if isinstance(first, FoundRecord) else last
         self.batch = (batch.segment, position)
         path = self._partition.segment(batch.segment).path
-        return LookupAnswer(query.text, offset, timestamp, epoch if epoch >= 0 else None, path, position, base, last)
+        return LookupAnswer(
+            query.text,
+            offset,
+            timestamp,
+            leader_epoch=epoch if epoch >= 0 else None,
+            file=path,
+            position=position,
+            base_offset=base,
+            last_offset=last,
+        )

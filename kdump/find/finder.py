@@ -21,7 +21,6 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.render.times import iso
 from kdump.rows.lookup import LookupAnswer, NoAnswer
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.evidence import evidence_of
@@ -32,6 +31,7 @@ from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
 from kdump.storage.paths import DID_YOU_MEAN, base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -352,7 +352,7 @@ class Finder:
         if self._places.batch is None:
             return
         for window in self._data.around(*self._places.batch, count):
-            yield Chunk(window, window.view, 0, 1, False, window.rows, 0)
+            yield Chunk(window, window.view, 0, last=1, begun=False, rows=window.rows, filled=0)
 
     @cached_property
     def _data(self) -> LogScan:

@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 
 from kdump.format.java_values import MAX_LONG
-from kdump.render.times import moment as shown_moment
 from kdump.value import Value, pattern
+from kdump.words.times import moment as shown_moment
 
 _LONGEST = len(str(MAX_LONG))
 _RELATIVE = r"now(?:([+-])([0-9]+)(ms|s|m|h|d))?"

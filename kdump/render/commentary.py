@@ -7,9 +7,9 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from kdump.render.escape import escape
-from kdump.render.terminal.numbers import counted
 from kdump.render.terminal.sentences import fitter_of
+from kdump.words.escape import escape
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.render.json.lines import fields_of
 from kdump.render.text.find import iso
+from kdump.rows.json_lines import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

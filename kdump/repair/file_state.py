@@ -72,13 +72,13 @@ def _state(found: os.stat_result) -> FileState:
         found.st_dev,
         found.st_ino,
         found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_uid,
-        found.st_gid,
-        stat.S_IMODE(found.st_mode),
-        found.st_nlink,
-        kind,
+        modified=found.st_mtime_ns,
+        changed=found.st_ctime_ns,
+        uid=found.st_uid,
+        gid=found.st_gid,
+        mode=stat.S_IMODE(found.st_mode),
+        links=found.st_nlink,
+        kind=kind,
     )
 
 

@@ -165,12 +165,12 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
         "truncate",
         directory,
         changes,
-        inputs,
-        names,
-        outcome.bytes_lost,
-        outcome.records_lost,
-        outcome.log_end_offset,
-        announces,
+        inputs=inputs,
+        names=names,
+        bytes_lost=outcome.bytes_lost,
+        records_lost=outcome.records_lost,
+        log_end_offset=outcome.log_end_offset,
+        announces=announces,
         refused=tuple(refused),
         log_end_before=before,
         lacks=lacks,
@@ -208,7 +208,9 @@ def _facts(partition: PartitionDir, settings: LoadSettings) -> tuple[PartitionFa
         return LogManager(partition.log_dir).partition(partition, settings)
     files, name = partition.sources(), os.path.basename(partition.path)
     interval = settings.interval if settings.interval is not None else infer_interval(files)
-    return PartitionFacts(partition.path, name, 0, "", files, interval or INDEX_INTERVAL, settings.now), []
+    return PartitionFacts(
+        partition.path, name, 0, state="", files=files, interval=interval or INDEX_INTERVAL, now=settings.now
+    ), []
 
 
 def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.rescue.line import EXTENT, Side
-from kdump.rescue.log_facts import batches_of, first_offset
+from kdump.rescue.line import Side
 from kdump.rescue.partings import BranchBatch
+from kdump.rescue.valid_runs import batches_of, first_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,13 +33,11 @@ class CopyBatches:
 
     def __iter__(self) -> Iterator[BranchBatch]:
         """Yield them."""
-        rows = self._line.extents
-        for at in range(0, len(rows), EXTENT):
-            number, position, end = rows[at : at + 3]
-            one = self._read[number]
-            for window in batches_of(one.source, position, end, self._limit):
+        for run in self._line.runs:
+            one = self._read[run.log]
+            for window in batches_of(one.source, run.start, run.end, self._limit):
                 for k in range(window.count):
                     first, last = first_offset(window, k, one.facts.wrappers), window.cell(k, layout.LAST_OFFSET)
                     epoch, crc = window.cell(k, layout.LEADER_EPOCH), window.cell(k, layout.CRC)
-                    side = Side(one.copy, number, window.cell(k, layout.POSITION), first, last, epoch, crc)
+                    side = Side(one.copy, run.log, window.cell(k, layout.POSITION), first, last, epoch=epoch, crc=crc)
                     yield BranchBatch(first, last, epoch, (crc, window.cell(k, layout.SIZE)), side)

@@ -17,8 +17,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import encoded
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.rescue.epochs import NEVER
-from kdump.rescue.line import EXTENT
-from kdump.rescue.log_facts import STRETCH, batches_of, first_offset
+from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.rows.salvaged import Revived
 
 if TYPE_CHECKING:
@@ -152,22 +151,22 @@ class Cleaned:
         """Add the offsets that a log lacks between batches that lie one behind the other.
 
         Args:
-            log: as its stretches count on it.
+            log: as its runs count on it.
             facts: what it has.
             base: its base offset, None where its name tells none.
             next_base: that of the log after it, None where that is not known.
             limits: for reading it.
         """
-        rows = facts.stretches
-        if not rows or not (facts.gaps or facts.lacks_records):
+        runs = facts.runs
+        if not runs or not (facts.gaps or facts.lacks_records):
             return
-        stops = _stops(rows, next_base)
+        stops = _stops(runs.firsts, next_base)
         found = array("q")
-        if base is not None and rows[0] == 0:
-            _extend(found, base, min(rows[2], stops[-1]) - 1)
-        for at in range(0, len(rows) if facts.gaps else 0, STRETCH):
-            expected, stop = rows[at + 2], stops[-1 - at // STRETCH]
-            for window in batches_of(log, rows[at], rows[at + 1], limits.max_batch_bytes):
+        if base is not None and runs.begins_at_zero:
+            _extend(found, base, min(runs.firsts[0], stops[-1]) - 1)
+        for run, stop in zip(runs, reversed(stops), strict=True) if facts.gaps else ():
+            expected = run.first
+            for window in batches_of(log, run.start, run.end, limits.max_batch_bytes):
                 for k in range(window.count):
                     first = first_offset(window, k, facts.wrappers)
                     if first > expected:
@@ -192,10 +191,10 @@ class Cleaned:
         return False
 
 
-def _stops(rows: array[int], next_base: int | None) -> array[int]:
-    """For each stretch, the last one first, from which offset on the log has batches behind it, or the next log has."""
+def _stops(firsts: array[int], next_base: int | None) -> array[int]:
+    """For each run, the last one first, from which offset on the log has batches behind it, or the next log has."""
     stops = array("q", (NEVER if next_base is None else next_base,))
-    for first in reversed(rows[2 + STRETCH :: STRETCH]):  # a batch may lie too high: what follows it is there
+    for first in reversed(firsts[1:]):  # a batch may lie too high: what follows it is there
         stops.append(min(first, stops[-1]))
     return stops
 
@@ -230,11 +229,9 @@ def revived(
     if not candidates.offsets:
         return
     latest = dict.fromkeys(candidates.offsets, -1)
-    rows = line.extents
     reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
-    for at in range(0, len(rows), EXTENT):
-        source = sources[rows[at]]
-        for window in batches_of(source, rows[at + 1], rows[at + 2], limits.max_batch_bytes):
+    for run in line.runs:
+        for window in batches_of(sources[run.log], run.start, run.end, limits.max_batch_bytes):
             for chunk in reader.chunks(window):
                 for row in _rows(chunk):
                     key = _key(chunk, row)
@@ -272,10 +269,9 @@ def _taken_out(
     line: Line, sources: Sequence[Source], cleaned: Cleaned, limits: ReadLimits
 ) -> Iterator[tuple[Source, int]]:
     """Yield the batches of the line that another copy's cleaner has taken out whole: the log and the position."""
-    rows = () if cleaned.is_empty else line.extents
-    for at in range(0, len(rows), EXTENT):
-        source = sources[rows[at]]
-        for window in batches_of(source, rows[at + 1], rows[at + 2], limits.max_batch_bytes):
+    for run in () if cleaned.is_empty else line.runs:
+        source = sources[run.log]
+        for window in batches_of(source, run.start, run.end, limits.max_batch_bytes):
             for k in range(window.count):
                 if cleaned.has(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)):
                     yield source, window.cell(k, layout.POSITION)

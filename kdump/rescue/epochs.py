@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
-    from kdump.rescue.log_facts import EpochRun
+    from kdump.rescue.valid_runs import EpochRun
 
 NEVER = MAX_LONG
 """Where an epoch ends that no later one follows."""

@@ -17,7 +17,6 @@ from kdump.broker.missing.partition import surroundings
 from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.finding import Code
 from kdump.ranges import RangeSet
-from kdump.rescue.log_facts import STRETCH
 from kdump.rows.verdict import Certainty
 from kdump.storage.evidence import evidence_of
 from kdump.storage.names import parse_partition
@@ -68,8 +67,7 @@ def _hole(log: SourceLog, first: int, last: int, position: int) -> MissingRange:
 
 def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[MissingRange]:
     """The holes around the runs of batches of a log: before the first one, between two, behind the last one."""
-    rows = facts.stretches
-    spans = [(rows[at], rows[at + 1], rows[at + 2], rows[at + 3]) for at in range(0, len(rows), STRETCH)]
+    spans: list[tuple[int, int, int, int]] = list(facts.runs)
     for place in facts.places:
         if place.is_batch and place.is_exact and place.offset is not None and place.last_offset is not None:
             spans.append((place.position, place.position + place.length, place.offset, place.last_offset))
@@ -85,7 +83,7 @@ def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[Missi
 
 def log_size(facts: LogFacts) -> int:
     """Return where the last batch of a log ends, bytes."""
-    return max(facts.stretches[1::STRETCH], default=0)
+    return facts.runs.end
 
 
 def _ends_early(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:

@@ -1,6 +1,6 @@
 """One line of offsets out of the batches of many logs: which copy counts at which offset.
 
-Strategy: all logs are walked side by side. Where several have the same batches, whole stretches are compared column by
+Strategy: all logs are walked side by side. Where several have the same batches, whole runs are compared column by
 column; only where they differ a batch is looked at by itself.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.rescue.epochs import NEVER
-from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, first_offset
+from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -23,9 +23,53 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
+    from kdump.rescue.log_facts import LogFacts
 
-EXTENT = 6  # log, position, end (bytes), first and last offset, number of copies that have it
-LOG, AT, END, FIRST, LAST, COPIES = range(EXTENT)
+
+class LineRun(TupleValue):
+    """Batches of the line that lie one behind the other in one log: bytes, half-open, and first and last offset.
+
+    Args:
+        log: its number.
+        copies: how many have them.
+    """
+
+    log: int
+    start: int
+    end: int
+    first: int
+    last: int
+    copies: int
+
+
+class LineRuns:
+    """The runs of the line by offset: a column for each field of `LineRun`."""
+
+    __slots__ = ("copies", "ends", "firsts", "lasts", "logs", "starts")
+
+    def __init__(self) -> None:
+        self.logs, self.starts, self.ends = array("q"), array("q"), array("q")
+        self.firsts, self.lasts, self.copies = array("q"), array("q"), array("q")
+
+    def append(self, run: LineRun) -> None:
+        """Add the next run."""
+        self.logs.append(run.log)
+        self.starts.append(run.start)
+        self.ends.append(run.end)
+        self.firsts.append(run.first)
+        self.lasts.append(run.last)
+        self.copies.append(run.copies)
+
+    def __len__(self) -> int:
+        return len(self.logs)
+
+    def __iter__(self) -> Iterator[LineRun]:
+        return map(LineRun, self.logs, self.starts, self.ends, self.firsts, self.lasts, self.copies)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(self.ends) - sum(self.starts)
 
 
 class LineLog(TupleValue):
@@ -121,12 +165,10 @@ class Cursor:
         self._load()
 
     def _all(self) -> Iterator[tuple[Window, int | None]]:
-        """The windows of all stretches; with the first of one where its offsets begin."""
-        rows = self.log.facts.stretches
-        order = sorted(range(0, len(rows), STRETCH), key=lambda at: rows[at + 2])
-        for at in order:
-            first: int | None = rows[at + 2]
-            for window in batches_of(self.log.source, rows[at], rows[at + 1], self._limits.max_batch_bytes):
+        """The windows of all runs; with the first of one where its offsets begin."""
+        for run in self.log.facts.runs.by_offset():
+            first: int | None = run.first
+            for window in batches_of(self.log.source, run.start, run.end, self._limits.max_batch_bytes):
                 yield window, first
                 first = None
 
@@ -176,8 +218,8 @@ class Cursor:
             self.positions[k],
             self.firsts[k],
             self.lasts[k],
-            self.epochs[k],
-            self.crcs[k],
+            epoch=self.epochs[k],
+            crc=self.crcs[k],
         )
 
     def records(self, start: int, stop: int) -> int:
@@ -221,7 +263,7 @@ class Line:
         doubted: tells whether the epoch that a copy has at an offset is known to be wrong: copy, epoch, offset.
 
     Attributes:
-        extents: EXTENT numbers for each stretch of it.
+        runs: of its batches.
         divergent: what does not belong to it, also where its offsets are covered.
         pairs: batches of one place of which the larger was taken.
         cuts: as given, but for copies that contradict the line sooner.
@@ -238,7 +280,7 @@ class Line:
         *,
         knows_partings: bool = False,
     ) -> None:
-        self.extents = array("q")
+        self.runs = LineRuns()
         self.divergent: list[Divergent] = []
         self.pairs: list[Pair] = []
         self.cuts = list(cuts)
@@ -249,7 +291,7 @@ class Line:
         self._doubted = doubted
         self._last = -1
         self._epoch = -1
-        self._in_hand = -1  # log of the latest extent
+        self._in_hand = -1  # log of the latest run
         self._copies = {log.number: log.copy for log in logs}
         self._reached = dict.fromkeys(self._copies.values(), -1)  # the last offset that each copy has of it
         self._aside: dict[int, int] = {}  # where the latest batch ends that has another epoch than the line, by copy
@@ -262,7 +304,7 @@ class Line:
 
     def _build(self, logs: list[LineLog]) -> None:
         waiting = sorted(
-            (log for log in logs if log.facts.stretches), key=lambda log: (log.begins, log.number), reverse=True
+            (log for log in logs if log.facts.runs), key=lambda log: (log.begins, log.number), reverse=True
         )
         active: list[Cursor] = []
         while waiting or active:
@@ -290,18 +332,16 @@ class Line:
         facts = waiting[-1].facts
         first, last = facts.first or 0, facts.last or 0
         after = waiting[-2].begins if len(waiting) > 1 else NEVER
-        firsts, lasts = facts.stretches[2::STRETCH], facts.stretches[3::STRETCH]
-        ascends = all(map(lt, lasts, firsts[1:]))
+        ascends = all(map(lt, facts.runs.lasts, facts.runs.firsts[1:]))
         if waiting[-1].foreign:
             return False
         return ascends and self._last < first and last < min(after, waiting[-1].limit, self.cuts[waiting[-1].copy])
 
     def _whole(self, log: LineLog) -> None:
-        rows = log.facts.stretches
-        for at in range(0, len(rows), STRETCH):
-            position, end, first, last = rows[at : at + STRETCH]
-            self.extents.extend((log.number, position, end, self._begin(log, position, first), last, 1))
-        self._last, self._in_hand = rows[-1], log.number
+        runs = log.facts.runs
+        for start, end, first, last in runs:
+            self.runs.append(LineRun(log.number, start, end, self._begin(log, start, first), last, 1))
+        self._last, self._in_hand = runs.lasts[-1], log.number
         self._reached[log.copy] = self._last
         self._epoch = log.facts.epochs[-1].epoch if log.facts.epochs else -1
 
@@ -376,13 +416,13 @@ class Line:
 
     def _extent(self, one: Cursor, count: int, copies: int) -> None:
         k, stop = one.k, one.k + count
-        rows, number = self.extents, one.log.number
+        runs, number = self.runs, one.log.number
         position, end = one.positions[k], one.positions[stop - 1] + one.sizes[stop - 1]
         first, last = self._begin(one.log, position, one.firsts[k]), one.lasts[stop - 1]
-        if rows and (rows[-EXTENT], rows[-EXTENT + END], rows[-1]) == (number, position, copies):
-            rows[-EXTENT + END], rows[-EXTENT + LAST] = end, last
+        if runs and (runs.logs[-1], runs.ends[-1], runs.copies[-1]) == (number, position, copies):
+            runs.ends[-1], runs.lasts[-1] = end, last
         else:
-            rows.extend((number, position, end, first, last, copies))
+            runs.append(LineRun(number, position, end, first, last, copies))
         for copy, end in self._aside.items():
             if end >= first:
                 self._part(copy, first)
@@ -429,16 +469,9 @@ class Line:
         for one in group:
             self._set_aside(one)
             if self._counts(one) and one.first > self._reached[one.log.copy]:
-                rows = self.extents
-                here = Side(
-                    self._copies[rows[-EXTENT]],
-                    rows[-EXTENT],
-                    rows[-EXTENT + AT],
-                    rows[-EXTENT + FIRST],
-                    self._last,
-                    self._epoch,
-                    0,
-                )
+                runs = self.runs
+                log, start, first = runs.logs[-1], runs.starts[-1], runs.firsts[-1]
+                here = Side(self._copies[log], log, start, first, self._last, epoch=self._epoch, crc=0)
                 self._contradict(f"batches overlap at offset {one.first}", here, one.side())
         for one in group:
             self._diverge(one, 1)

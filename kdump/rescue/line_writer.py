@@ -13,13 +13,12 @@ from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
-from kdump.render.json.lines import row_json
-from kdump.rescue.line import COPIES, EXTENT, FIRST, Line
-from kdump.rescue.log_facts import STRETCH, batches_of, first_offset
 from kdump.rescue.losses import LineLosses, lost_logs, outside, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
+from kdump.rescue.valid_runs import batches_of, first_offset
+from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.broker.producer.transaction_fates import Told
+    from kdump.rescue.line import Line
     from kdump.rescue.log_facts import ReadLog
     from kdump.rescue.partition import PartitionSalvage, SalvageOptions
     from kdump.rescue.target import Staging, Target
@@ -91,13 +91,12 @@ class LineWriter:
     @property
     def first_base(self) -> int:
         """The base offset of the first segment."""
-        return self._base if self._base is not None else self._line.extents[FIRST]
+        return self._base if self._base is not None else self._line.runs.firsts[0]
 
     @property
     def size(self) -> int:
         """Bytes that the logs will have at most."""
-        rows = self._line.extents
-        return sum(rows[at + 2] - rows[at + 1] for at in range(0, len(rows), EXTENT))
+        return self._line.runs.size
 
     def _what_is_missing(self) -> LineLosses:
         spots: list[MissingRange] = []
@@ -136,7 +135,7 @@ class LineWriter:
         facts, told = one.facts, {spot.position for spot in spots}
         if self._known_end != (facts.last if facts.last is not None else (one.log.base or 0) - 1) + 1:
             return
-        after = max(facts.stretches[1::STRETCH], default=0)
+        after = facts.runs.end
         tail = [place for place in facts.places if place.position >= after and place.position not in told]
         tail = [place for place in tail if not place.is_batch and not place.is_zero]
         if tail:
@@ -204,21 +203,19 @@ class LineWriter:
 
     def _windows(self) -> Iterator[tuple[int, int, Window]]:
         """Yield the batches of the line: number of the log, number of copies that have them, and the window."""
-        rows = self._line.extents
         buffer: Buffer | None = None
-        for at in range(0, len(rows), EXTENT):
-            number, position, end = rows[at : at + 3]
-            one = self._work.read[number]
+        for run in self._line.runs:
+            one = self._work.read[run.log]
             if buffer is None:
                 buffer = Buffer(one.source, 1024 * 1024)
             buffer.source = one.source
-            reached = position
-            for window in batches_of(one.source, position, end, self._limit, buffer):
+            reached = run.start
+            for window in batches_of(one.source, run.start, run.end, self._limit, buffer):
                 if not window.all_trusted:
                     raise ChangedError(f"{one.log.path}: changed while it was read; copy it and salvage the copy")
-                yield number, rows[at + COPIES], window
+                yield run.log, run.copies, window
                 reached = window.end(window.count)
-            if reached != end:
+            if reached != run.end:
                 raise ChangedError(f"{one.log.path}: changed while it was read; copy it and salvage the copy")
 
     # --- writing --------------------------------------------------------------------------------------------
@@ -499,9 +496,7 @@ def _has_gaps(part: Window) -> bool:
 def _records_of(one: ReadLog, max_batch_bytes: int) -> int:
     """How many records the batches of a log have whose CRCs are right."""
     facts, total = one.facts, 0
-    for at in range(0, len(facts.stretches), STRETCH):
-        start, end = facts.stretches[at : at + 2]
-        for window in batches_of(one.source, start, end, max_batch_bytes):
-            told = zip(window.column(layout.COUNT), window.column(layout.POSITION), strict=True)
-            total += sum(facts.wrappers.count(count, position) for count, position in told)
+    for window in facts.runs.windows(one.source, max_batch_bytes):
+        told = zip(window.column(layout.COUNT), window.column(layout.POSITION), strict=True)
+        total += sum(facts.wrappers.count(count, position) for count, position in told)
     return total + sum(place.records or 0 for place in facts.places if place.is_vouched)

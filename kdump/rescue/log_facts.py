@@ -1,21 +1,19 @@
-"""What one log has: stretches of batches that a reader gets, places that it does not, and what its headers tell.
+"""What one log has: runs of batches that a reader gets, places that it does not, and what its headers tell.
 
 Strategy: one checked walk with all records read. A header field whose value is determined is put right in an overlay,
 and the log walked again as it would be. Nothing is kept of a batch that is well: batches that follow each other are one
-stretch, and who wants its batches walks it again by their lengths, which the CRCs have proven.
+run, and who wants its batches walks it again by their lengths, which the CRCs have proven.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kdump.broker.foreign import times_of
 from kdump.broker.missing.damage import last_offset
-from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
-from kdump.format.batch import _scan, layout
+from kdump.format.batch import layout
 from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
@@ -24,13 +22,14 @@ from kdump.format.batch.window import header_at
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
+from kdump.rescue.valid_runs import EpochRun, ValidRunBuilder, ValidRuns, Wrappers, batches_of
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.format.batch.epoch_order import EpochsAround
-    from kdump.format.batch.window import Buffer, Window
+    from kdump.format.batch.window import Window
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
@@ -40,10 +39,6 @@ if TYPE_CHECKING:
 _RENAMED = 2  # batches below the base offset of the name, or too far above it
 _ROUNDS = 8  # a field that is put right can show the next one
 _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
-_FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
-
-STRETCH = 4  # position, end (bytes), first and last offset
-_POSITION, _END, _FIRST, _LAST = range(STRETCH)
 
 
 class Place(TupleValue):
@@ -102,63 +97,21 @@ class Place(TupleValue):
         return all(Trait.ZEROS in Code[code].traits for code in self.codes)
 
 
-class EpochRun(TupleValue):
-    """Batches of one leader epoch, one behind the other: the first offset, the last, and how many batches."""
-
-    epoch: int
-    first: int
-    last: int
-    batches: int = 1
-
-
-class Wrappers:
-    """The compressed wrappers of magic 0 and 1 of one log, whose headers tell the last offset only.
-
-    Attributes:
-        positions, firsts, counts: columns: file position, first offset and number of the messages inside.
-    """
-
-    def __init__(self) -> None:
-        self.positions, self.firsts, self.counts = array("q"), array("q"), array("q")
-
-    def add(self, position: int, first: int, count: int) -> bool:
-        """Take messages of the next wrapper, or further ones of the last; return whether it is another one."""
-        if self.positions and self.positions[-1] == position:
-            self.counts[-1] += count
-            return False
-        self.positions.append(position)
-        self.firsts.append(first)
-        self.counts.append(count)
-        return True
-
-    def count(self, told: int, position: int) -> int:
-        """Return how many records a batch has: as many as its header tells, else the messages inside, or one."""
-        inner = self.at(position) if told < 0 else (0, told)
-        return 1 if inner is None else inner[1]
-
-    def at(self, position: int) -> tuple[int, int] | None:
-        """Return first offset and number of messages of the wrapper at a position, None where none was read."""
-        k = bisect_left(self.positions, position)
-        if k == len(self.positions) or self.positions[k] != position:
-            return None
-        return self.firsts[k], self.counts[k]
-
-
 class LogFacts(Value):
     """What one log has.
 
     Args:
-        stretches: STRETCH numbers for each run of batches that lie one behind the other and are all well, ascending.
+        runs: of batches that lie one behind the other and are all well.
         places: what stays out, by position.
-        patches: that the stretches count on.
+        patches: that the runs count on.
         fields: for each patch the finding that it comes from.
-        epochs: of the batches in the stretches, in the order of the log.
+        epochs: of the batches in the runs, in the order of the log.
         wrappers: that were read.
         has_transactions: there are transactional or control batches of producers.
         gaps: how often offsets are missing between two batches that lie one behind the other.
         lacks_records: a batch has fewer records than offsets.
         findings: about what was not all read.
-        batches: how many are in the stretches.
+        batches: how many are in the runs.
         times: timestamp of the first of these, and the largest, ms; None where there is none.
         is_renamed: its batches do not fit its name.
         traced_to: the offset after the last batch that shows a cleaner at work; 0 for none.
@@ -167,7 +120,7 @@ class LogFacts(Value):
             beyond that: what the log before has of it counts there. None for another one.
     """
 
-    stretches: array[int]
+    runs: ValidRuns
     places: list[Place]
     patches: tuple[Patch, ...]
     fields: tuple[Finding, ...]
@@ -187,17 +140,17 @@ class LogFacts(Value):
     @property
     def first(self) -> int | None:
         """The lowest offset of a batch; None where there is none."""
-        return min(self.stretches[_FIRST::STRETCH], default=None)
+        return min(self.runs.firsts, default=None)
 
     @property
     def last(self) -> int | None:
         """The highest offset of a batch; None where there is none."""
-        return max(self.stretches[_LAST::STRETCH], default=None)
+        return max(self.runs.lasts, default=None)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
         """First and last offset of each run of batches."""
-        return list(zip(self.stretches[_FIRST::STRETCH], self.stretches[_LAST::STRETCH], strict=True))
+        return list(zip(self.runs.firsts, self.runs.lasts, strict=True))
 
     def end(self, start: int, known: int) -> int:
         """Return up to which offset (exclusive) it is known to go.
@@ -211,11 +164,10 @@ class LogFacts(Value):
             start: where the log before it ends, or its own base offset.
             known: the last offset that the line has; a batch behind it has no place in the log.
         """
-        rows = self.stretches
         after, end = 0, start
-        for at in range(0, len(rows), STRETCH):  # of those that count: others may lie before, behind and between them
-            if rows[at + _LAST] <= known:
-                after, end = rows[at + _END], max(end, rows[at + _LAST] + 1)
+        for run in self.runs:  # of those that count: others may lie before, behind and between them
+            if run.last <= known:
+                after, end = run.end, max(end, run.last + 1)
         claimed = end  # by the header before: where the next one begins there, that was right
         for place in self.places:
             if place.position < after:
@@ -234,7 +186,7 @@ class LogFacts(Value):
         return end
 
     def overlay(self, source: Source) -> Source:
-        """Return the log as its stretches count on it."""
+        """Return the log as its runs count on it."""
         return Overlay(source, self.patches) if self.patches else source
 
 
@@ -300,11 +252,11 @@ def _is_renamed(facts: LogFacts) -> bool:
     wrong = [place for place in facts.places if Trait.OUTSIDE_SEGMENT.is_among(place.codes)]
     if len(wrong) < _RENAMED:
         return False
-    rows = facts.stretches
-    if sum(place.length for place in wrong) > sum(rows[_END::STRETCH]) - sum(rows[_POSITION::STRETCH]):
+    if sum(place.length for place in wrong) > facts.runs.size:
         return True
     ends = [(place.position + place.length, (place.last_offset or 0) + 1) for place in wrong]
-    return ends == [*((place.position, place.offset) for place in wrong[1:]), (rows[_POSITION], rows[_FIRST])]
+    first = facts.runs.starts[0], facts.runs.firsts[0]
+    return ends == [*((place.position, place.offset) for place in wrong[1:]), first]
 
 
 def _read_log(
@@ -386,7 +338,7 @@ class _Walk:
         self._wrong: list[Place] = []
         self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
-        self._stretches = Stretches(self._wrappers, base)
+        self._built = ValidRunBuilder(self._wrappers, base)
         self._walk = CheckedWalk(
             log,
             self._report,
@@ -432,13 +384,13 @@ class _Walk:
             start, end = window.cell(0, layout.POSITION), window.end(window.count)
             hidden = {position: code for position, code in self._hidden.items() if start <= position < end}
             if trusted and not hidden:
-                self._stretches.push(window, 0, window.count)
+                self._built.push(window, 0, window.count)
                 continue
             for k in range(window.count):
                 if (code := hidden.get(window.cell(k, layout.POSITION))) is not None:
                     self._wrong.append(_place_of(window, k, (code,)))
                 elif window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
-                    self._stretches.push(window, k, k + 1)
+                    self._built.push(window, k, k + 1)
                 else:
                     self._wrong.append(self._with_own_end(_place_of(window, k)))
 
@@ -490,7 +442,7 @@ class _Walk:
             return finding
         if finding.position + finding.length != self._log.size or self._gaps_between or finding.last_offset is None:
             return finding
-        last = self._stretches.last_before(finding.position)
+        last = self._built.last_before(finding.position)
         if last is None:
             return finding
         first = last + 1
@@ -508,40 +460,39 @@ class _Walk:
         for one in self.errors:
             if one.position is not None and (Trait.UNREADABLE in one.code.traits or is_of_header(one)):
                 out.setdefault(one.position, []).append(one)
-        stretches, places = self._stretches, self._wrong
-        if not stretches.lacks_records:
+        built, places = self._built, self._wrong
+        if not built.lacks_records:
             for finding in self._zeroed():
                 out.setdefault(finding.position or 0, []).append(finding)
         if out:
-            stretches, bad = self._without(out)
+            built, bad = self._without(out)
             places = [*places, *bad]
         places = sorted([*places, *_places_of_gaps(self._gaps)], key=lambda one: one.position)
         return LogFacts(
-            stretches.rows,
-            places,
-            (),
-            (),
-            stretches.epochs,
-            self._wrappers,
-            stretches.has_transactions,
-            self._gaps_between,
-            stretches.lacks_records,
-            self._findings,
-            stretches.batches,
-            stretches.times,
-            traced_to=stretches.traced_to,
+            runs=built.runs,
+            places=places,
+            patches=(),
+            fields=(),
+            epochs=built.epochs,
+            wrappers=self._wrappers,
+            has_transactions=built.has_transactions,
+            gaps=self._gaps_between,
+            lacks_records=built.lacks_records,
+            findings=self._findings,
+            batches=built.batches,
+            times=built.times,
+            traced_to=built.traced_to,
             holes=self._holes,
-            begins_below=stretches.begins_below,
+            begins_below=built.begins_below,
         )
 
     def _zeroed(self) -> Iterator[Finding]:
         """Batches behind zeros that have reached into their base offset: it is not above what lies before them."""
-        rows = self._stretches.rows
+        runs = self._built.runs
         left: dict[int, int | None] = {(one.position or 0) + (one.length or 0): self._base for one in self._gaps}
         left.update((one.position + one.length, one.last_offset) for one in self._wrong)
-        for at in range(0, len(rows), STRETCH):
-            position, end = rows[at], rows[at + 1]
-            before = rows[at - STRETCH + 3] if at else left.get(position)
+        for at, (position, end) in enumerate(zip(runs.starts, runs.ends, strict=True)):
+            before = runs.lasts[at - 1] if at else left.get(position)
             if position not in left or before is None or any(self._log.read_at(max(0, position - 8), 8)):
                 continue
             header = self._log.read_at(position, layout.RECORDS_AT)
@@ -555,24 +506,22 @@ class _Walk:
                 place = position, size
                 yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
 
-    def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
-        kept, places = Stretches(self._wrappers, self._base), []
+    def _without(self, out: dict[int, list[Finding]]) -> tuple[ValidRunBuilder, list[Place]]:
+        kept, places = ValidRunBuilder(self._wrappers, self._base), []
         positions = sorted(out)
-        rows = self._stretches.rows
-        for at in range(0, len(rows), STRETCH):
-            for window in batches_of(self._log, rows[at], rows[at + 1], self._limits.max_batch_bytes):
-                start = 0
-                first = bisect_left(positions, window.cell(0, layout.POSITION))
-                for position in positions[first : bisect_left(positions, window.end(window.count))]:
-                    k = bisect_left(window.column(layout.POSITION), position)
-                    if k == window.count or window.cell(k, layout.POSITION) != position:
-                        continue
-                    kept.push(window, start, k)
-                    start = k + 1
-                    codes = tuple(dict.fromkeys(one.code.name for one in out[position]))
-                    is_moved = any(one.is_misplaced for one in out[position])
-                    places.append(_place_of(window, k, codes, self._wrappers, is_exact=not is_moved))
-                kept.push(window, start, window.count)
+        for window in self._built.runs.windows(self._log, self._limits.max_batch_bytes):
+            start = 0
+            first = bisect_left(positions, window.cell(0, layout.POSITION))
+            for position in positions[first : bisect_left(positions, window.end(window.count))]:
+                k = bisect_left(window.column(layout.POSITION), position)
+                if k == window.count or window.cell(k, layout.POSITION) != position:
+                    continue
+                kept.push(window, start, k)
+                start = k + 1
+                codes = tuple(dict.fromkeys(one.code.name for one in out[position]))
+                is_moved = any(one.is_misplaced for one in out[position])
+                places.append(_place_of(window, k, codes, self._wrappers, is_exact=not is_moved))
+            kept.push(window, start, window.count)
         return kept, places
 
 
@@ -595,10 +544,10 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
     first = int.from_bytes(header[:8], "big", signed=True)
     delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big", signed=True)
     is_place = any(one.position == 0 and one.length == size and not one.is_exact for one in facts.places)
-    is_well = bool(facts.stretches) and facts.stretches[0] == 0
+    is_well = facts.runs.begins_at_zero
     if first <= base <= first + delta or not (is_place or is_well):
         return None
-    if is_well and facts.stretches[1] > size:
+    if is_well and facts.runs.ends[0] > size:
         after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
         if after == first + delta + 1:
             return None
@@ -610,12 +559,12 @@ def lone_last(log: Source, facts: LogFacts) -> Window | None:
     """Return the last batch of a log, where it alone has its leader epoch.
 
     Args:
-        log: as its stretches count on it.
+        log: as its runs count on it.
         facts: what it has.
     """
-    rows, run = facts.stretches, facts.epochs[-1]
+    runs, run = facts.runs, facts.epochs[-1]
     found: Window | None = None
-    for window in batches_of(log, rows[-STRETCH], rows[-STRETCH + _END], layout.MAX_INT):
+    for window in batches_of(log, runs.starts[-1], runs.ends[-1], layout.MAX_INT):
         found = window.only(window.count - 1)
     if found is None or (run.first, run.last) != (found.cell(0, layout.BASE_OFFSET), found.cell(0, layout.LAST_OFFSET)):
         return None
@@ -693,123 +642,3 @@ def _reaches_over(finding: Finding, next_base: int | None) -> bool:
         return False
     span = 0 if finding.offset is None or finding.last_offset is None else finding.last_offset - finding.offset
     return finding.expected + span >= next_base
-
-
-class Stretches:
-    """Puts batches that follow each other together.
-
-    Args:
-        wrappers: what was read of compressed wrappers.
-        base: base offset of the log, where the one before it ends; None where nothing tells it.
-
-    Attributes:
-        rows: STRETCH numbers for each stretch.
-        epochs: the runs of leader epochs.
-        has_transactions, lacks_records, traced_to, begins_below, batches: as in `LogFacts`.
-    """
-
-    def __init__(self, wrappers: Wrappers, base: int | None) -> None:
-        self.rows = array("q")
-        self._base = base
-        self.epochs: list[EpochRun] = []
-        self.has_transactions = self.lacks_records = False
-        self.batches = self.traced_to = 0
-        self.begins_below: int | None = None
-        self._times: tuple[int | None, int | None] = (None, None)
-        self._wrappers = wrappers
-
-    @property
-    def times(self) -> tuple[int, int] | None:
-        """As in `LogFacts`."""
-        first, largest = self._times
-        return None if first is None or largest is None else (first, largest)
-
-    def push(self, window: Window, start: int, stop: int) -> None:
-        """Take rows [start, stop), which lie one behind the other."""
-        if start >= stop:
-            return
-        has_wrappers = _scan.extremes(window.rows, window.count, layout.BASE_OFFSET)[0] < 0
-        if has_wrappers or window.suspicions & layout.NOT_ABOVE:
-            for k in range(start + 1, stop):  # only what is inside a wrapper tells where it begins
-                if first_offset(window, k, self._wrappers) <= window.cell(k - 1, layout.LAST_OFFSET):
-                    self._push(window, start, k)
-                    start = k
-        self._push(window, start, stop)
-
-    def _push(self, window: Window, start: int, stop: int) -> None:
-        part = window.part(start, stop)
-        position, end = part.cell(0, layout.POSITION), part.end(part.count)
-        first, last = first_offset(part, 0, self._wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
-        self.batches += part.count
-        self._times = times_of(part, *self._times)
-        rows = self.rows
-        is_next = bool(rows) and rows[-STRETCH + _END] == position
-        if is_next and rows[-STRETCH + _LAST] < first:
-            rows[-STRETCH + _END], rows[-STRETCH + _LAST] = end, last
-        else:
-            # of a batch that overlaps the one before it, the offsets count that only it has
-            before = first - 1 if self._base is None else max(first, self._base) - 1
-            before = rows[-STRETCH + _LAST] if is_next else before
-            if not position and first <= before < part.cell(0, layout.LAST_OFFSET):
-                self.begins_below = first
-            rows.extend(
-                (position, end, before + 1 if first <= before < part.cell(0, layout.LAST_OFFSET) else first, last)
-            )
-        if part.suspicions & layout.HAS_PRODUCER and not self.has_transactions:
-            self.has_transactions = any(flags & _FLAGS for flags in set(part.column(layout.ATTRIBUTES)))
-        lowest, highest = _scan.extremes(part.rows, part.count, layout.LEADER_EPOCH)
-        if not self.lacks_records and part.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            self.lacks_records = _scan.lacks_records(part.rows, part.count)
-        traced = _scan.last_trace(part.rows, part.count)
-        if traced >= 0:
-            self.traced_to = max(self.traced_to, part.cell(traced, layout.LAST_OFFSET) + 1)
-        if lowest == highest:
-            self._epoch(lowest, first, last, part.count)
-        else:
-            for k in range(part.count):
-                self._epoch(
-                    part.cell(k, layout.LEADER_EPOCH),
-                    first_offset(part, k, self._wrappers),
-                    part.cell(k, layout.LAST_OFFSET),
-                    1,
-                )
-
-    def _epoch(self, epoch: int, first: int, last: int, batches: int) -> None:
-        if epoch < 0:
-            return
-        before = self.epochs[-1] if self.epochs else None
-        if before is not None and before.epoch == epoch:
-            self.epochs[-1] = before._replace(last=max(last, before.last), batches=before.batches + batches)
-        else:
-            if before is not None and before.first < first <= before.last:  # it overlaps: there the epoch before ends
-                self.epochs[-1] = before._replace(last=first - 1)
-            self.epochs.append(EpochRun(epoch, first, last, batches))
-
-    def last_before(self, position: int) -> int | None:
-        """Return the last offset of the batch that ends at a position, None where none is known."""
-        ends = self.rows[_END::STRETCH]
-        k = bisect_right(ends, position) - 1
-        return self.rows[k * STRETCH + _LAST] if k >= 0 and ends[k] == position else None
-
-
-def first_offset(window: Window, k: int, wrappers: Wrappers) -> int:
-    """Return the first offset of a batch: that of a compressed wrapper is inside."""
-    first = window.cell(k, layout.BASE_OFFSET)
-    if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 and window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
-        inner = wrappers.at(window.cell(k, layout.POSITION))
-        first = window.cell(k, layout.LAST_OFFSET) if inner is None else inner[0]
-    return first
-
-
-def batches_of(
-    log: Source, start: int, end: int, max_batch_bytes: int, buffer: Buffer | None = None
-) -> Iterator[Window]:
-    """Yield the batches of a stretch again, in windows.
-
-    Args:
-        log: with its patches.
-        start, end: file positions, half-open.
-        max_batch_bytes: of a larger batch only the header is held.
-        buffer: to read into; its source is this log.
-    """
-    yield from KafkaWalk(log, log.name, start, end, max_batch_bytes, buffer).windows()

@@ -13,7 +13,6 @@ from kdump.broker.missing.judge import HoleVerdict
 from kdump.broker.missing.losses import loss_of
 from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code
-from kdump.rescue.log_facts import STRETCH
 from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
@@ -42,14 +41,13 @@ def spots_of(
         end: the first offset that is not in it, None where nobody knows.
         cut: where its end is cut off; None where nothing shows that.
     """
-    rows = facts.stretches
-    positions = rows[0::STRETCH]
+    runs = facts.runs
     at, places = 0, facts.places if cut is None else [*facts.places, cut]
     while at < len(places):
-        k = bisect_left(positions, places[at].position)
-        low = rows[(k - 1) * STRETCH + 3] + 1 if k else start
-        high = rows[k * STRETCH + 2] - 1 if k < len(positions) else None if end is None else end - 1
-        bound = rows[k * STRETCH] if k < len(positions) else None
+        k = bisect_left(runs.starts, places[at].position)
+        low = runs.lasts[k - 1] + 1 if k else start
+        high = runs.firsts[k] - 1 if k < len(runs) else None if end is None else end - 1
+        bound = runs.starts[k] if k < len(runs) else None
         stop = at
         while stop < len(places) and (bound is None or places[stop].position < bound):
             stop += 1

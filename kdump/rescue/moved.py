@@ -19,7 +19,6 @@ from kdump.format.batch import layout
 from kdump.format.batch.header_fields import Overlay
 from kdump.format.batch.window import header_at
 from kdump.rescue.epochs import NEVER
-from kdump.rescue.log_facts import STRETCH, batches_of
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class OwnLog(TupleValue):
 
 
 class OtherLog(TupleValue):
-    """A log of another copy: as its stretches count on it, what it has, and its base offset (None: not known)."""
+    """A log of another copy: as its runs count on it, what it has, and its base offset (None: not known)."""
 
     log: Source
     facts: LogFacts
@@ -96,13 +95,13 @@ def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], ma
 
     Reports: O03.
     """
-    facts, rows = own.facts, own.facts.stretches
+    facts, runs = own.facts, own.facts.runs
     pairs = zip(facts.patches, facts.fields, strict=True)
     guessed = {patch.position: one.expected for patch, one in pairs if one.field == _FIELD}
     unplaced = {place.position for place in facts.places if place.is_unplaced}
-    if not (rows or unplaced):
+    if not (runs or unplaced):
         return []
-    if not (guessed or unplaced or facts.gaps or len(rows) > STRETCH or rows[0] or rows[2] != own.base):
+    if not (guessed or unplaced or facts.gaps or len(runs) > 1 or runs.starts[0] or runs.firsts[0] != own.base):
         return []
     log = Overlay(own.raw, [patch for patch in facts.patches if patch.position not in guessed])
     own_rows = sorted((*_rows(log, facts, max_batch_bytes), *_unplaced(log, unplaced)))
@@ -127,13 +126,11 @@ def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], ma
 
 def _rows(log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[SeenBatch]:
     """Yield the batches of a log in the order of their places, but for those of magic 0 and 1."""
-    stretches = facts.stretches
-    for at in range(0, len(stretches), STRETCH):
-        for window in batches_of(log, stretches[at], stretches[at + 1], max_batch_bytes):
-            columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]
-            for magic, *cells in zip(*columns, strict=True):
-                if magic >= layout.MAGIC_V2:
-                    yield SeenBatch(*cells)
+    for window in facts.runs.windows(log, max_batch_bytes):
+        columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]
+        for magic, *cells in zip(*columns, strict=True):
+            if magic >= layout.MAGIC_V2:
+                yield SeenBatch(*cells)
 
 
 def _unplaced(log: Source, positions: Iterable[int]) -> Iterator[SeenBatch]:
@@ -177,7 +174,7 @@ def _look(
 
     Args:
         lone: the batches.
-        log: they are in, as their stretches count on it.
+        log: they are in, as their runs count on it.
         own: the same log.
         other: the other one.
         known: for each batch its offsets so far.

@@ -20,10 +20,6 @@ from kdump.ranges import RangeSet
 from kdump.rescue.epochs import NEVER, KnownEpochs, LineHistory, branch_of, goes_another_way
 from kdump.rescue.holes import LineHoles, has_trace
 from kdump.rescue.line import (
-    EXTENT,
-    FIRST,
-    LAST,
-    LOG,
     ContradictionError,
     Line,
     LineLog,
@@ -32,7 +28,6 @@ from kdump.rescue.line import (
     WrongEpochError,
 )
 from kdump.rescue.log_facts import (
-    STRETCH,
     LogFacts,
     ReadLog,
     first_of_name,
@@ -60,9 +55,9 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
-    from kdump.rescue.log_facts import EpochRun
     from kdump.rescue.partings import Branch, BranchBatch, Parting
     from kdump.rescue.sources import Copy, SourceLog
+    from kdump.rescue.valid_runs import EpochRun
     from kdump.rows.salvaged import Salvaged
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
@@ -190,13 +185,13 @@ class PartitionSalvage:
             if sum(one.facts.gaps for one in self.read if one.copy == number) and not self._has_trace(number):
                 left.add(number)
         for one in self.read:
-            if one.copy in left or self.is_run(one.copy) or not one.facts.stretches:
+            if one.copy in left or self.is_run(one.copy) or not one.facts.runs:
                 continue
-            spans, rows, base, end = one.facts.spans, one.facts.stretches, one.log.base, one.log.next_base
+            spans, runs, base, end = one.facts.spans, one.facts.runs, one.log.base, one.log.next_base
             if base is not None and not one.facts.is_renamed:
-                if rows[0] == 0:
+                if runs.begins_at_zero:
                     spans[0] = min(base, spans[0][0]), spans[0][1]
-                if rows[-3] == one.source.size and end is not None and self.witnesses.cut_end(one) is None:
+                if runs.ends[-1] == one.source.size and end is not None and self.witnesses.cut_end(one) is None:
                     ends = [end, *(first for first, _ in self.lost_logs(one.copy) if first > spans[-1][1])]
                     spans[-1] = spans[-1][0], max(spans[-1][1], min(ends) - 1)
             for first, last in spans:
@@ -332,22 +327,23 @@ class PartitionSalvage:
             and (epoch > last or (epoch < first and not around.begins_behind(first, 0)))
             for epoch, first, last in runs
         ]
+        first = log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw)
         return SegmentOrigin(
-            log.path,
-            log.base or 0,
-            log.next_base,
-            facts.batches,
-            log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw),
-            end,
-            all(place.is_batch for place in facts.places),
-            max(facts.stretches[1::STRETCH], default=0) == one.raw.size,
-            bool(facts.gaps or facts.lacks_records),
-            (min(epochs), max(epochs)) if epochs else None,
-            facts.batches > 1 and bool(off) and all(off),
-            facts.times,
-            copy.segment(log, self._cache).has_foreign_index,
-            False,
-            shown_end(copy.directory, end) if log.next_base is None else None,
+            log=log.path,
+            base_offset=log.base or 0,
+            next_base=log.next_base,
+            batches=facts.batches,
+            first_offset=first,
+            end_offset=end,
+            is_whole=all(place.is_batch for place in facts.places),
+            is_whole_at_end=facts.runs.end == one.raw.size,
+            has_holes=bool(facts.gaps or facts.lacks_records),
+            epochs=(min(epochs), max(epochs)) if epochs else None,
+            off_epochs=facts.batches > 1 and bool(off) and all(off),
+            times=facts.times,
+            is_other_index=copy.segment(log, self._cache).has_foreign_index,
+            skips=False,
+            shown_end=shown_end(copy.directory, end) if log.next_base is None else None,
         )
 
     def _mend_by_copies(self) -> None:
@@ -507,7 +503,7 @@ class PartitionSalvage:
     @property
     def has_batches(self) -> bool:
         """Whether any batch was found that is well."""
-        return any(one.facts.stretches for one in self.read)
+        return any(one.facts.runs for one in self.read)
 
     @property
     def is_empty(self) -> bool:
@@ -681,15 +677,14 @@ class PartitionSalvage:
 
     def _note_unsure(self, line: Line, found: Sequence[Parting], prefer: int) -> None:
         """Say what is taken of a source that shares no batch with the preferred one from somewhere on."""
-        rows = line.extents
         end = max((row[1] for one in self.read if one.copy == prefer for row in one.facts.spans), default=-1)
         for number, one in enumerate(found):
             if number == prefer or one.agreed >= end:
                 continue
             spans = [
-                (max(rows[at + FIRST], one.agreed + 1), min(rows[at + LAST], one.cut - 1))
-                for at in range(0, len(rows), EXTENT)
-                if self.read[rows[at + LOG]].copy == number
+                (max(run.first, one.agreed + 1), min(run.last, one.cut - 1))
+                for run in line.runs
+                if self.read[run.log].copy == number
             ]
             told = ", ".join(f"{first}..{last}" for first, last in spans if first <= last)
             if told:
@@ -718,7 +713,7 @@ class PartitionSalvage:
         others = [branch for branch in branches if branch.runs is not runs]
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
             return
-        one = [one for one in self.read if one.copy == leader and one.facts.stretches][-1]
+        one = [one for one in self.read if one.copy == leader and one.facts.runs][-1]
         if lone_last(one.source, one.facts) is None or all(branch.copy == leader for branch in line.divergent):
             return
         why = (

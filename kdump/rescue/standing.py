@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.rescue.holes import has_trace
-from kdump.rescue.line import AT, END, EXTENT
-from kdump.rescue.log_facts import STRETCH
 from kdump.rows.salvaged import SalvagedCopy
 from kdump.value import Value
 
@@ -138,5 +136,4 @@ def _has_all(copy: Copy, logs: Sequence[LogFacts], line: Line, result: Salvaged)
     start = max(copy.checkpoint(FileKind.LOG_START)[0] or 0, copy.bases[0])
     if (start, _end(copy, logs)) != (result.log_start_offset, result.log_end_offset):
         return False
-    own = sum(sum(one.stretches[1::STRETCH]) - sum(one.stretches[0::STRETCH]) for one in logs)
-    return own == sum(line.extents[END::EXTENT]) - sum(line.extents[AT::EXTENT])
+    return sum(one.runs.size for one in logs) == line.runs.size

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.rescue.log_facts import STRETCH, batches_of
+from kdump.rescue.valid_runs import batches_of
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class CopyLog(TupleValue):
 
     Args:
         copy: number of the copy.
-        source: as its stretches count on it.
+        source: as its runs count on it.
         facts: what it has.
         base, end: base offset by its name, and where the next log begins, or other files know it to end; None where
             nothing tells it.
@@ -125,9 +125,8 @@ def _key(cells: _Cells) -> int:
 
 def _rows(log: CopyLog, number: int, max_batch_bytes: int) -> Iterator[_Cells]:
     """Yield the batches of a log in the order of offsets, but for those of magic 0 and 1."""
-    rows = log.facts.stretches
-    for at in sorted(range(0, len(rows), STRETCH), key=lambda at: rows[at + 2]):
-        for window in batches_of(log.source, rows[at], rows[at + 1], max_batch_bytes):
+    for run in log.facts.runs.by_offset():
+        for window in batches_of(log.source, run.start, run.end, max_batch_bytes):
             columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]
             for magic, *cells in zip(*columns, strict=True):
                 if magic >= layout.MAGIC_V2:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from kdump.finding import Trait
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32, crc32c
-from kdump.rescue.line import EXTENT, FIRST, LAST, Divergent
-from kdump.rescue.log_facts import STRETCH, batches_of
+from kdump.rescue.line import Divergent
+from kdump.rescue.valid_runs import batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,11 +87,11 @@ def _header(source: Source, place: Place) -> tuple[int, int] | None:
 
 def _holes(line: Line, start: int, end: int) -> Iterator[tuple[int, int]]:
     """First and last offset of each range that the line does not have."""
-    rows, at = line.extents, start
-    for row in range(0, len(rows), EXTENT):
-        if rows[row + FIRST] > at:
-            yield at, rows[row + FIRST] - 1
-        at = max(at, rows[row + LAST] + 1)
+    at = start
+    for run in line.runs:
+        if run.first > at:
+            yield at, run.first - 1
+        at = max(at, run.last + 1)
     if at < end:
         yield at, end - 1
 
@@ -101,10 +101,8 @@ def _of_line(
 ) -> dict[tuple[int, int], list[int]]:
     """The base offsets of the batches of the line that have one of some CRCs, by CRC and size."""
     found: dict[tuple[int, int], list[int]] = {}
-    rows = line.extents
-    for row in range(0, len(rows), EXTENT):
-        number, position, end = rows[row : row + 3]
-        for crc, size, offset in _with_crc(read[number], position, end, crcs, max_batch_bytes):
+    for run in line.runs:
+        for crc, size, offset in _with_crc(read[run.log], run.start, run.end, crcs, max_batch_bytes):
             found.setdefault((crc, size), []).append(offset)
     return found
 
@@ -113,9 +111,8 @@ def _of_copies(read: Sequence[ReadLog], crcs: set[int], max_batch_bytes: int) ->
     """How many batches with one of some CRCs each copy has in their places: by copy, CRC and size."""
     found: Counter[tuple[int, int, int]] = Counter()
     for one in read:
-        rows = one.facts.stretches
-        for at in range(0, len(rows), STRETCH):
-            for crc, size, _ in _with_crc(one, rows[at], rows[at + 1], crcs, max_batch_bytes):
+        for run in one.facts.runs:
+            for crc, size, _ in _with_crc(one, run.start, run.end, crcs, max_batch_bytes):
                 found[one.copy, crc, size] += 1
     return found
 

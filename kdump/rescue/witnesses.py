@@ -10,7 +10,7 @@ from kdump.broker.producer.end_markers import LARGEST_MARKER
 from kdump.broker.producer.transaction_fates import Aborts, told_by_index
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
-from kdump.rescue.log_facts import STRETCH, Place, batches_of
+from kdump.rescue.log_facts import Place
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 
@@ -92,7 +92,7 @@ class Witnesses:
         with suppress(OSError):
             segment, end = (
                 self._copies[one.copy].segment(one.log, self._cache),
-                max(facts.stretches[1::STRETCH], default=0),
+                facts.runs.end,
             )
             known = list(segment.known_ends(end - 1, last, None))
             if len(known) == 1 and known[0][1] == "T04":  # without the offset index its timestamp counts
@@ -102,9 +102,8 @@ class Witnesses:
 
     def _latest(self, one: ReadLog) -> int | None:
         """The largest timestamp of the batches of a log that are well."""
-        rows, limit = one.facts.stretches, self._max_batch_bytes
-        stretches = (batches_of(one.source, rows[at], rows[at + 1], limit) for at in range(0, len(rows), STRETCH))
-        return max((max(window.column(layout.MAX_TIMESTAMP)) for found in stretches for window in found), default=None)
+        windows = one.facts.runs.windows(one.source, self._max_batch_bytes)
+        return max((max(window.column(layout.MAX_TIMESTAMP)) for window in windows), default=None)
 
     def lacks_log(self, first: int, last: int) -> bool:
         """Tell whether the log of a segment is missing that begins in a range: another hole than compaction makes."""
@@ -121,17 +120,16 @@ class Witnesses:
         for one in self._read:
             if self._copies[one.copy].is_run or last >= ends[one.copy]:
                 continue
-            rows, base = one.facts.stretches, one.log.base
-            lasts = rows[3::STRETCH]
-            row = (bisect_left(lasts, first - 1) + 1) * STRETCH  # of the stretch behind the hole
-            if row <= len(rows) and rows[row - 1] == first - 1:
-                begin = rows[row - 3]
+            runs, base = one.facts.runs, one.log.base
+            behind = bisect_left(runs.lasts, first - 1) + 1  # number of the run behind the hole
+            if behind <= len(runs) and runs.lasts[behind - 1] == first - 1:
+                begin = runs.ends[behind - 1]
             elif base == first and not one.facts.is_renamed:
-                begin = row = 0
+                begin = behind = 0
             else:
                 continue
-            if row < len(rows):
-                after, end = rows[row + 2], rows[row]
+            if behind < len(runs):
+                after, end = runs.firsts[behind], runs.starts[behind]
             else:  # the next log that is here is not the one behind it where that is lost
                 after, end = one.facts.end(base or 0, first - 1), one.raw.size
             if after == last + 1 and _are_large(one.facts.places, begin, end):
@@ -154,8 +152,7 @@ class Witnesses:
                 opened = None if path is None else self._cache.open(path)
                 if opened is None or isinstance(opened, OpenFailure) or (facts is not None and facts.is_renamed):
                     continue
-                is_whole = facts is not None and bool(facts.stretches) and facts.stretches[0] == 0
-                first = facts.stretches[2] if facts is not None and is_whole else None
+                first = facts.runs.firsts[0] if facts is not None and facts.runs.begins_at_zero else None
                 end = None if facts is None else facts.end(base, last)
                 with suppress(OSError):
                     found = told_by_index(opened, base, copy.directory.next_base(base), first, end)

@@ -227,14 +227,14 @@ def _rows(reader: LogReader, task: _Task) -> Generator[Progress, None, list[Rete
             files.path,
             files.name,
             options.now,
-            log,
-            config,
-            policy.now,
-            delete(log, config, options.now) if is_known else None,
-            first_deleted(log, config, options.now) if is_known else [None] * len(log.segments),
-            rolling(reader.active(), append, config, options.now),
-            append,
-            options.config.assumed(files.topic, policy),
+            log=log,
+            config=config,
+            policy=policy.now,
+            deletion=delete(log, config, options.now) if is_known else None,
+            first_deleted=first_deleted(log, config, options.now) if is_known else [None] * len(log.segments),
+            rolling=rolling(reader.active(), append, config, options.now),
+            append=append,
+            assumed=options.config.assumed(files.topic, policy),
         )
     ]
     for number in misled(log, config, options.now) if is_known else ():
@@ -282,13 +282,15 @@ def _compacted(
     part = cleanable_part(files, log, known, config, options.now)
     size = sum(segment.size for segment in log.segments)
     assumed = options.config.assumed(files.topic, policy)
-    row = Compacted(files.path, files.name, options.now, config, policy.now, part, size, assumed=assumed)
+    row = Compacted(
+        files.path, files.name, options.now, config=config, policy=policy.now, part=part, log_size=size, assumed=assumed
+    )
     if not options.clean:
         return row
     if not part.chosen:
         return row.replace(cleaned=[])
     active = last_records(known, options.now, options.config.broker("producer.id.expiration.ms"))
-    return (yield from _pass(reader, config, options, log, row, active, largest, report))
+    return (yield from _pass(reader, config, options, log=log, row=row, active=active, largest=largest, report=report))
 
 
 def _pass(
@@ -308,12 +310,12 @@ def _pass(
         files.bases,
         [reader.modified(number) for number in range(count)],
         row.part.first_dirty_offset,
-        row.part.clean_until_offset,
-        options.now,
-        config.delete_retention_ms,
-        active,
-        options.max_uncompressed_bytes,
-        options.max_batch_bytes,
+        end=row.part.clean_until_offset,
+        now=options.now,
+        delete_retention_ms=config.delete_retention_ms,
+        producers=active,
+        max_uncompressed_bytes=options.max_uncompressed_bytes,
+        max_batch_bytes=options.max_batch_bytes,
     )
     offset_map = OffsetMap(options.config.broker("log.cleaner.dedupe.buffer.size"), options.config.load_factor())
     if offset_map.is_too_small:

@@ -227,4 +227,9 @@ def _differences(
             continue
         by = origins.get(field, nobody) if identity in new else gone.get(identity, nobody)
         before, after = (None if isinstance(one, Secret) else one for one in (before, after))
-        yield number, ChangeRow(kind, name, partition, field, before, after, by.timestamp, by.offset)
+        yield (
+            number,
+            ChangeRow(
+                kind, name, partition, field=field, before=before, after=after, timestamp=by.timestamp, offset=by.offset
+            ),
+        )

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Finding, Trait
 from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.item import PartitionChecked
-from kdump.render.not_searched import NotSearched
-from kdump.render.terminal.numbers import counted
-from kdump.render.times import iso
+from kdump.not_searched import NotSearched
 from kdump.rows.coordinators import (
     ChangeRow,
     ClusterRow,
@@ -25,6 +23,8 @@ from kdump.rows.coordinators import (
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
 from kdump.words.command import ShellCommand, command_line, operand
+from kdump.words.numbers import counted
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -142,7 +142,16 @@ class GroupCoordinator:
         r, read = 0, fields_of(chunk)
         while True:
             if chunk.cut is None:
-                r = _fold.upsert(chunk.view, batches, rows, r, filled, self._numbers, self._columns, self._values)
+                r = _fold.upsert(
+                    chunk.view,
+                    batches,
+                    rows,
+                    first=r,
+                    filled=filled,
+                    keys=self._numbers,
+                    columns=self._columns,
+                    values=self._values,
+                )
             if r >= filled:
                 return
             row = rows[r * width : (r + 1) * width]
@@ -376,7 +385,16 @@ class GroupCoordinator:
         members = len(read.get("members") or ())
         epoch, protocol = read.get("generation", 0), read.get("protocolType") or ""
         state = "Stable" if members else "Empty"
-        return GroupRow(name, _CLASSIC, state, epoch, protocol, members, group.timestamp, self._partition)
+        return GroupRow(
+            name,
+            _CLASSIC,
+            state,
+            epoch=epoch,
+            protocol=protocol,
+            members=members,
+            timestamp=group.timestamp,
+            partition=self._partition,
+        )
 
     def _modern_row(self, name: str, group: _Group) -> GroupRow:
         kind = group.group_type
@@ -384,7 +402,16 @@ class GroupCoordinator:
         epoch = metadata.get("epoch", _FIRST_EPOCH)
         members = len(group.members)
         state = self._state(group, epoch, metadata)
-        return GroupRow(name, kind, state, epoch, kind.lower(), members, group.timestamp, self._partition)
+        return GroupRow(
+            name,
+            kind,
+            state,
+            epoch=epoch,
+            protocol=kind.lower(),
+            members=members,
+            timestamp=group.timestamp,
+            partition=self._partition,
+        )
 
     def _state(self, group: _Group, epoch: int, metadata: Message) -> str:
         """Source: ConsumerGroup, ShareGroup and StreamsGroup.maybeUpdateGroupState."""

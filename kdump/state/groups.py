@@ -330,7 +330,17 @@ class _Run:
                     continue
                 why = self._stands_out(identity, field, was, now)
                 what = "commit" if identity[0] == "pending" else identity[0]
-                row = ChangeRow(what, " ".join(identity[1:]), partition, field, was, now, timestamp, offset, why)
+                row = ChangeRow(
+                    what,
+                    " ".join(identity[1:]),
+                    partition,
+                    field=field,
+                    before=was,
+                    after=now,
+                    timestamp=timestamp,
+                    offset=offset,
+                    stands_out=why,
+                )
                 rows.append((number, row))
         rows.sort(
             key=lambda one: (ABOVE_ALL if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])

@@ -23,13 +23,13 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
-from kdump.render.terminal.numbers import counted, span
 from kdump.rows.coordinators import Horizon
 from kdump.state import _fold
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import Segment, UnreadableError
 from kdump.value import TupleValue
+from kdump.words.numbers import counted, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

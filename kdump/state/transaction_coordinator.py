@@ -78,13 +78,13 @@ class TransactionCoordinator:
                     name["transactionalId"],
                     read["producerId"],
                     read["producerEpoch"],
-                    self._state(read["transactionStatus"]),
-                    read["transactionTimeoutMs"],
-                    started if started >= 0 else None,
-                    read["transactionLastUpdateTimestampMs"],
-                    tuple(f"{topic}-{number}" for topic, number in partitions),
-                    exact,
-                    self._partition,
+                    state=self._state(read["transactionStatus"]),
+                    timeout_ms=read["transactionTimeoutMs"],
+                    start_timestamp=started if started >= 0 else None,
+                    last_update_timestamp=read["transactionLastUpdateTimestampMs"],
+                    partitions=tuple(f"{topic}-{number}" for topic, number in partitions),
+                    exact=exact,
+                    partition=self._partition,
                 )
             )
         yield from sorted(found, key=lambda row: row.transactional_id)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.item import Progress
-from kdump.render.times import iso
 from kdump.rows.coordinators import OpenRow, TransactionRow
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
@@ -20,6 +19,7 @@ from kdump.storage.names import TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
 from kdump.value import Value
 from kdump.words.command import ShellCommand
+from kdump.words.times import iso
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -247,22 +247,22 @@ class Coordinators:
             topic,
             partition,
             entry.producer_id,
-            entry.producer_epoch,
-            None if row is None else row.transactional_id,
-            entry.current_txn_first_offset,
-            one.end_offset,
-            one.blocked_records,
-            one.blocked_bytes,
-            one.since,
-            None if row is None else row.state,
-            epoch,
-            hanging,
-            "; ".join(why),
-            ShellCommand(*where, "--start-offset", str(entry.current_txn_first_offset)),
-            ShellCommand(*where, *ids, "--coordinator-epoch", str(epoch or 0)),
-            one.file,
-            one.position,
-            one.length,
+            producer_epoch=entry.producer_epoch,
+            transactional_id=None if row is None else row.transactional_id,
+            first_offset=entry.current_txn_first_offset,
+            log_end_offset=one.end_offset,
+            blocked_records=one.blocked_records,
+            blocked_bytes=one.blocked_bytes,
+            since_timestamp=one.since,
+            coordinator_state=None if row is None else row.state,
+            coordinator_epoch=epoch,
+            hanging=hanging,
+            why="; ".join(why),
+            abort_command=ShellCommand(*where, "--start-offset", str(entry.current_txn_first_offset)),
+            abort_command_before30=ShellCommand(*where, *ids, "--coordinator-epoch", str(epoch or 0)),
+            file=one.file,
+            position=one.position,
+            length=one.length,
         )
 
     def _verdict(self, name: str, one: OpenTransaction, row: TransactionRow | None) -> tuple[bool | None, list[str]]:

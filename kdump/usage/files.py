@@ -94,4 +94,4 @@ def disk_file(path: str, status: os.stat_result, *, leftover: bool = False) -> D
         part = INDEX
     kind = "leftover" if is_left else None if name.kind is FileKind.UNKNOWN else name.kind.value
     allocated, modified = status.st_blocks * _BLOCK, status.st_mtime_ns // 1_000_000
-    return DiskFile(path, status.st_size, allocated, part, kind, modified, status.st_dev)
+    return DiskFile(path, status.st_size, allocated, part=part, kind=kind, modified=modified, device=status.st_dev)

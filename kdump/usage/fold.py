@@ -559,10 +559,10 @@ def _growth(name: str | None, place: _Place, per_day: float | None, missing: int
         name,
         None if per_day is None else int(per_day),
         first if first <= last else None,
-        last if first <= last else None,
-        aside,
-        None,
-        None,
+        to_timestamp=last if first <= last else None,
+        set_aside_batches=aside,
+        full_at=None,
+        days_left=None,
     )
     if missing <= 0:
         return found.replace(full_at=now, days_left=0)

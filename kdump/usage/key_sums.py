@@ -71,9 +71,19 @@ class KeySums:
         rows = true_rows(chunk)
         while at < chunk.filled:
             at = _sums.by_name(
-                chunk.view, rows, at, chunk.filled, chunk.window.rows, keep or b"", keep is not None, mode,
-                self._index, self._entries, self._names, self._state,
-            )  # fmt: skip
+                chunk.view,
+                rows,
+                at,
+                n=chunk.filled,
+                batches=chunk.window.rows,
+                keep=keep or b"",
+                judged=keep is not None,
+                mode=mode,
+                index=self._index,
+                entries=self._entries,
+                names=self._names,
+                state=self._state,
+            )
             if at < chunk.filled:
                 self._shrink()
 
@@ -83,7 +93,16 @@ class KeySums:
         others = array("q")
         others.frombytes(other.entries)
         while at < other.count:
-            at = _sums.join(at, other.count, others, other.names, self._index, self._entries, self._names, self._state)
+            at = _sums.join(
+                at,
+                other.count,
+                others,
+                other_names=other.names,
+                index=self._index,
+                entries=self._entries,
+                names=self._names,
+                state=self._state,
+            )
             if at < other.count:
                 self._shrink()
         self._state[_sums.ERROR] += other.error

@@ -60,4 +60,13 @@ def by_partition(
         clusters: what metadata logs among the inputs say of configurations.
     """
     now, config = time.time_ns() // 1_000_000, Config({}).within(clusters)
-    return UsageOptions("partition", None, False, None, now, config, max_batch_bytes, max_uncompressed_bytes)
+    return UsageOptions(
+        "partition",
+        None,
+        False,
+        full_at=None,
+        now=now,
+        config=config,
+        max_batch_bytes=max_batch_bytes,
+        max_uncompressed_bytes=max_uncompressed_bytes,
+    )

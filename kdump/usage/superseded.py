@@ -44,7 +44,15 @@ class KeyMap:
                 self._grow()
                 continue
             done = _cleaning.put(
-                chunk.view, chunk.rows, chunk.filled, flags, 0, self._table, self._slots, most, self._state
+                chunk.view,
+                chunk.rows,
+                chunk.filled,
+                flags=flags,
+                start_offset=0,
+                table=self._table,
+                slots=self._slots,
+                most=most,
+                state=self._state,
             )
             self.is_full = done < chunk.filled
             return
@@ -64,7 +72,15 @@ class KeyMap:
         elif count:
             stats = array("q", bytes(8 * layout.S_WIDTH * chunk.window.count))
             _cleaning.judge(
-                chunk.view, chunk.rows, count, _flags(chunk), self._table, self._slots, MAX_LONG, keep, stats
+                chunk.view,
+                chunk.rows,
+                count,
+                flags=_flags(chunk),
+                table=self._table,
+                slots=self._slots,
+                latest=MAX_LONG,
+                keep=keep,
+                stats=stats,
             )
         return keep
 

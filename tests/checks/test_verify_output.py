@@ -34,17 +34,17 @@ from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
-from kdump.render.escape import escape
 from kdump.render.json.verify import VerifyJson
-from kdump.render.tally import Tally
-from kdump.render.terminal.numbers import byte_span, counted, size, span
 from kdump.render.terminal.progress import Bar, short_path
 from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line, remedy_text
 from kdump.render.text.verify import VerifyText
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import OpenFailure
+from kdump.tally import Tally
 from kdump.words.command import ShellCommand, command_line
+from kdump.words.escape import escape
+from kdump.words.numbers import byte_span, counted, size, span
 from tests.support.runs import FIXTURES, run_kdump
 
 if TYPE_CHECKING:

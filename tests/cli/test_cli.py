@@ -26,7 +26,7 @@ import pytest
 import kdump
 from kdump.cli.main import kdump as commands
 from kdump.format.checksum import crc32c
-from kdump.render.not_searched import NotSearched
+from kdump.not_searched import NotSearched
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, Run, changed, copy_tree, fingerprint, run_kdump

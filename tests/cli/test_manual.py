@@ -659,9 +659,9 @@ def test_the_page_of_the_library_names_what_is_public() -> None:
     assert [name for name in kdump.__all__ if name not in text] == []
 
 
-def test_the_readme_of_the_tests_says_what_each_folder_is() -> None:
-    text = (ROOT / "tests" / "README.md").read_text("utf-8")
-    (block,) = re.findall(r"(?ms)^## Layout\n.*?^```\n(.*?)^```$", text)
+def test_the_guide_for_developers_says_what_each_folder_is() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    (block,) = re.findall(r"(?ms)^## The picture\n.*?^```\n.*?^```\n.*?^```\n(.*?)^```$", text)
     named = {line.split()[0] for line in block.splitlines()}
     folders = {f"kdump/{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     assert folders | {"tests/", "fixtures/", "man/", ".ci/"} == {name for name in named if name.endswith("/")}

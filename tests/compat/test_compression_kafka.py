@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from kdump.compat.kafka_stream import JavaStream
 
+pytestmark = pytest.mark.quick
+
 LIMIT = 1 << 24
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)

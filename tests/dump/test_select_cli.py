@@ -20,8 +20,8 @@ import pytest
 from kdump.decode import formats
 from kdump.format.batch import layout
 from kdump.format.index.transaction_index import TransactionIndex
-from kdump.render.times import time_text
 from kdump.storage.file_source import FileSource
+from kdump.words.times import time_text
 from tests.cli.test_cli import COMMAND, ENVIRONMENT, ESCAPES, SECONDS, on_terminal, unsafe
 from tests.support import segments
 from tests.support.runs import FIXTURES, run_kdump

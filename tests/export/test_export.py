@@ -27,7 +27,7 @@ from kdump.export.origin import ManifestError, Origins, read_roots
 from kdump.export.split import LogFile, WantedLogs, logs_of, pack, splits_of
 from kdump.export.tables import PLACE, STATE_TABLES, TABLES
 from kdump.item import Checked, CheckedFile
-from kdump.render.json import lines as jsonl
+from kdump.rows import json_lines as jsonl
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.object_store import RemoteSource
 from tests.support.damage_cases import damage_cases

@@ -26,6 +26,8 @@ from kdump.format.checkpoint.checkpoint_file import (
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.format.source import BytesSource
 
+pytestmark = pytest.mark.quick
+
 UUID = "XfRBbyWzTFSyDVD9bjCpAw"
 IO = "java.io.IOException"
 NUMBER = "java.lang.NumberFormatException"

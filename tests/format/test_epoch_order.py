@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from kdump.finding import Finding
 
+pytestmark = pytest.mark.quick
+
 FIRST = 30  # offset of the first batch; each has two
 
 

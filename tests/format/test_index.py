@@ -20,6 +20,8 @@ from kdump.format.index.offset_and_time import (
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 from kdump.format.source import BytesSource
 
+pytestmark = pytest.mark.quick
+
 BASE = 1000
 T0 = 1_700_000_000_000
 OFFSET_ROWS = [(BASE + 10 * i + 9, 100 * i) for i in range(1, 1501)]

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry, Release, encode_snapshot, read_snapshot
 from kdump.format.source import BytesSource
 
+pytestmark = pytest.mark.quick
+
 ONE = bytes.fromhex(
     "00014fd64d5e00000001000000000001801300630000010b0000000000000005000000010000018bcfe56800ffffffff0000000000000004"
 )

@@ -130,7 +130,7 @@ def test_a_sound_directory_is_called_sound(scene: tuple[Path, Path]) -> None:
 
 
 def _tally() -> Any:
-    from kdump.render.tally import Tally
+    from kdump.tally import Tally
 
     return Tally()
 
@@ -159,7 +159,7 @@ def test_hostile_names_and_keys_are_inert(payload: str) -> None:
     items = hostile(payload)
     page = page_of(items, ["dir"], origin=origin, replicas=True)
     tree = demand_inert(page)
-    from kdump.render.escape import escape
+    from kdump.words.escape import escape
 
     seen = re.sub(r"\s+", " ", escape(payload))
     assert text_of(tree).count(seen) >= 9
@@ -180,7 +180,7 @@ def _forms(items: list[Item], form: int) -> Iterator[str]:
     from kdump.render.html import page as module
     from kdump.render.html.collected import Collected
     from kdump.render.html.sections import Report
-    from kdump.render.tally import Tally
+    from kdump.tally import Tally
 
     tally, found = Tally(), Collected((), fold=True, wanted=None, keep=True)
     for item in items:

@@ -7,14 +7,16 @@ begins in the log before is the first of its segment, below its name. Source: Lo
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.partitions import Files, below, checkpoint, name, segment, snapshot, write
 from tests.support.runs import run_kdump
 from tests.support.segments import batch, message
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def part(first: int, last: int, epoch: int, note: str = "") -> bytes:
@@ -180,3 +182,16 @@ def test_a_legacy_log_that_begins_below_its_name_does_not_stay_out(tmp_path: Pat
     assert told >= 7 + 8 + 2
     assert max(one["lastOffset"] for one in made if one["type"] == "kept") >= 8
     assert not [one for one in made if one["type"] == "loss" and "F15" in one["because"]]
+
+
+def test_no_bit_is_put_right_that_leaves_a_damaged_batch_behind_it_without_an_offset(tmp_path: Path) -> None:
+    """With 2 for the base offset of 0..4, it would end at 6, right before the 7 behind the damaged batch."""
+    damaged = part(0, 6, 2)
+    damaged = damaged[:-1] + bytes([damaged[-1] ^ 1])
+    files = {name(0): part(0, 1, 0) + part(0, 4, 1) + damaged + part(7, 7, 2)}
+    write(tmp_path, below("d/events-0", files))
+    assert [
+        one for one in rows(tmp_path, "verify", "d") if one.get("expected") is not None and one["code"] == "O03"
+    ] == []
+    made = rows(tmp_path, "salvage", "d", "--to", "out")
+    assert [one for one in made if one["type"] == "patched"] == []

@@ -8,7 +8,6 @@ import os
 import shutil
 import struct
 import zlib
-from array import array
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
 from kdump.rescue.next_steps import _steps_without, steps_for
 from kdump.rescue.salvage import Wanted, _without, salvage
+from kdump.rescue.valid_runs import ValidRuns
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases
@@ -1091,8 +1091,10 @@ def test_a_batch_too_high_cleans_no_offsets_away(tmp_path: Path) -> None:
         write(tmp_path / f"b{number}" / "plain-0", {name(0): b"".join(parts)})
     one = read_log(BytesSource(b"".join(odd)), 0, OPTIONS.limits, EpochsAround())
     cleaned = Cleaned()
-    rows = array("q", (0, sum(map(len, odd[:5])), 0, 4 + (3 << 20), sum(map(len, odd[:6])), sum(map(len, odd)), 6, 7))
-    cleaned.add(BytesSource(b"".join(odd)), one.replace(stretches=rows, gaps=1), 0, None, OPTIONS.limits)
+    runs = ValidRuns()
+    runs.append(0, sum(map(len, odd[:5])), 0, 4 + (3 << 20))
+    runs.append(sum(map(len, odd[:6])), sum(map(len, odd)), 6, 7)
+    cleaned.add(BytesSource(b"".join(odd)), one.replace(runs=runs, gaps=1), 0, None, OPTIONS.limits)
     assert cleaned.has(4, 5)
     assert not cleaned.has(6, 6)
 

@@ -16,9 +16,9 @@ from kdump.finding import Finding
 from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
 from kdump.item import Progress
-from kdump.render.json.lines import line
 from kdump.render.json.retention import retained_json
 from kdump.retention.run import retention
+from kdump.rows.json_lines import line
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir

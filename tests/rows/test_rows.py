@@ -8,9 +8,9 @@ import json
 import pytest
 
 from kdump.export import tables
-from kdump.render.json.lines import row_json
-from kdump.render.redact import Redactor
+from kdump.redact import Redactor
 from kdump.row import Column, Kind, Row, camel, column, computed
+from kdump.rows.json_lines import row_json
 from kdump.rows.verdict import Certainty, Loss
 from tests.support import json_manual
 
@@ -54,7 +54,7 @@ def more(monkeypatch: pytest.MonkeyPatch) -> Column:
     made = Column(Kind.PATH, "the partition directory", None, (), "directory", None)
     made.named("path", "str")
     monkeypatch.setattr(Loss, "columns", (*Loss.columns, made))
-    monkeypatch.setattr("kdump.render.json.lines._ENCODERS", {})
+    monkeypatch.setattr("kdump.rows.json_lines._ENCODERS", {})
     monkeypatch.setitem(tables.TABLES, "losses", tables.PLACE + tables._columns(Loss))
     return made
 

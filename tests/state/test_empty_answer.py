@@ -9,7 +9,7 @@ import pytest
 
 from kdump.finding import Code, Finding
 from kdump.item import PartitionChecked
-from kdump.render.not_searched import NotSearched
+from kdump.not_searched import NotSearched
 from kdump.state.empty_answer import EmptyAnswer, Question
 from kdump.words.command import command_line
 from tests.support.coordinator_records import at, commit

@@ -19,6 +19,8 @@ from kdump.storage.names import (
     parse_partition,
 )
 
+pytestmark = pytest.mark.quick
+
 ZERO = "0" * 20
 TEN = "0" * 18 + "10"
 UUID = "-_RBbyWzTFSyDVD9bjCpAw"

@@ -20,6 +20,8 @@ from kdump.storage.paths import why_not
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.quick
+
 DENIED = "permission denied; you own it: chmod u+rwX gives you the right"
 ZERO = "0" * 20
 TEN = "0" * 18 + "10"

@@ -3,10 +3,10 @@
     python -m tests.support.every_record --overlaps 2000 --rolls 2000 --healing 10000 --corpora DIR... --jobs 2
 
 A batch counts as intact where its CRC is right, wherever it lies in a log; it is looked for here without kdump, byte by
-byte. It is told where the result has it, or a `divergent` row of its source has its offsets, or a `loss` row its bytes.
-What is in no row is printed with the number of its run; exit status 1 then. Of one source the records that are written,
-and those of all rows, are at least as many as it has; no row about a batch with a true CRC leaves their number open; and
-where no header was damaged none is changed.
+byte. It is told where the result has it, or a `divergent` row of its source has its offsets, or a `loss` row its
+bytes. What is in no row is printed with the number of its run; exit status 1 then. Of one source the records that are
+written, and those of all rows, are at least as many as it has; no row about a batch with a true CRC leaves their number
+open; and where no header was damaged none is changed.
 """
 
 from __future__ import annotations

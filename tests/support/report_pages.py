@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import html5lib
 
-from kdump.render.escape import escape
 from kdump.render.html.sections import ReportOrigin
 from kdump.render.html.verify import VerifyHtml
 from kdump.render.json.verify import VerifyJson
-from kdump.render.tally import Tally
+from kdump.tally import Tally
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

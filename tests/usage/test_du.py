@@ -18,19 +18,19 @@ from rich.cells import cell_len
 from kdump.broker.config import DEFAULTS, Config
 from kdump.finding import Finding
 from kdump.item import Checked
-from kdump.render.tally import Tally
-from kdump.render.terminal import numbers
 from kdump.render.text.usage import UsageText
-from kdump.render.times import iso
 from kdump.rows.usage import Usage
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.tally import Tally
 from kdump.usage import _sums as sums
 from kdump.usage import files, fold
 from kdump.usage.key_sums import KeySums
 from kdump.usage.options import UsageOptions
 from kdump.usage.rows import Names
 from kdump.usage.run import usage
+from kdump.words import numbers
+from kdump.words.times import iso
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import name as file_name
 from tests.support.partitions import write

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kdump.render.escape import escape
 from kdump.words.command import ShellCommand, command_line, named, operand, renaming, with_paths
+from kdump.words.escape import escape
 from tests.support.shells import HOSTILE, bash, words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.quick
 
 NAMES = st.one_of(
     st.sampled_from(HOSTILE),

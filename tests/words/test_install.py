@@ -27,7 +27,7 @@ OURS = PROJECT["name"]
 INSTALLING = re.compile(r"\b(?:pip3?|pipx|uv(?: tool| pip)?) (?:install|add|inject|run)\b(?: +([^\n`]*))?")
 OLD_NAME = re.compile(r"(?<![\w./-])kdump(?:\[[a-z,-]+\]|(?:==|>=|~=)\d)")
 FROM_A_CLONE = re.compile(r"""(?:-[\w-]+ |--[\w-]+ )*['"]?(?:\.|\$\w+|"\$\{?\w+)""")
-DOCUMENTS = ["README.md", "SECURITY.md", "tests/README.md", "tests/RELEASES.md", "fixtures/README.md", "pyproject.toml"]
+DOCUMENTS = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "tests/RELEASES.md", "fixtures/README.md", "pyproject.toml"]
 
 
 def strings(path: Path) -> Iterator[str]:

@@ -64,13 +64,31 @@ class OffsetMap:
             start_offset: records below it do not count.
         """
         row = _cleaning.put(
-            chunk.view, chunk.rows, chunk.filled, flags, start_offset, self._table, self._slots, self._most, self._state
+            chunk.view,
+            chunk.rows,
+            chunk.filled,
+            flags=flags,
+            start_offset=start_offset,
+            table=self._table,
+            slots=self._slots,
+            most=self._most,
+            state=self._state,
         )
         return None if row == chunk.filled else chunk.rows[row * layout.RECORD_WIDTH + layout.R_BATCH]
 
     def judge(self, chunk: Chunk, flags: array[int], keep: memoryview, stats: array[int]) -> None:
         """Tell which records stay, see `_cleaning.judge`."""
-        _cleaning.judge(chunk.view, chunk.rows, chunk.filled, flags, self._table, self._slots, self.latest, keep, stats)
+        _cleaning.judge(
+            chunk.view,
+            chunk.rows,
+            chunk.filled,
+            flags=flags,
+            table=self._table,
+            slots=self._slots,
+            latest=self.latest,
+            keep=keep,
+            stats=stats,
+        )
 
     def covers(self, offset: int) -> None:
         """All up to an offset is in the map."""

@@ -103,7 +103,17 @@ def cleanable(
     cleanable_bytes = sum(log.segments[number].size for number in part)
     clean_bytes = sum(segment.size for segment in log.segments if segment.base_offset < first_dirty)
     must = _must_compact(dirty, config, now, first_timestamp)
-    found = Cleanable(first_dirty, reset, uncleanable, why, until, clean_bytes, cleanable_bytes, must, False)
+    found = Cleanable(
+        first_dirty,
+        reset,
+        uncleanable,
+        why=why,
+        clean_until_offset=until,
+        clean_bytes=clean_bytes,
+        cleanable_bytes=cleanable_bytes,
+        must_compact_now=must,
+        chosen=False,
+    )
     ratio = found.dirty_ratio
     chosen = config.compact and ratio is not None
     chosen = chosen and ((must and cleanable_bytes > 0) or (ratio or 0.0) > config.min_cleanable_dirty_ratio)

@@ -137,9 +137,21 @@ class WindowFilter:
         while first < last:
             out, made = cleaner.room(need)
             after, at, size, count = _cleaning.rewrite(
-                window.view, window.origin, window.rows, first, last, chunk.rows, at, chunk.filled, keep,
-                self._flags, self._stats, cleaner.horizon, out, made,
-            )  # fmt: skip
+                window.view,
+                window.origin,
+                window.rows,
+                first=first,
+                last=last,
+                rows=chunk.rows,
+                start=at,
+                n=chunk.filled,
+                keep=keep,
+                flags=self._flags,
+                stats=self._stats,
+                horizon=cleaner.horizon,
+                target=out,
+                made=made,
+            )
             self._target.add_batches(made, count, size)
             cleaner.write_batches(out[:size], made, count)
             if after == first:
@@ -191,7 +203,16 @@ class WindowFilter:
             row = 0
             while row < chunk.filled:
                 out, _ = self._cleaner.room(need)
-                row, size = _cleaning.encode(chunk.view, chunk.rows, row, chunk.filled, keep, base, time, out)
+                row, size = _cleaning.encode(
+                    chunk.view,
+                    chunk.rows,
+                    row,
+                    n=chunk.filled,
+                    keep=keep,
+                    base_offset=base,
+                    base_timestamp=time,
+                    target=out,
+                )
                 data = bytes(out[:size])
                 yield packer.add(data) if packer else data
                 need = 2 * len(out) if not size and row < chunk.filled else 0

@@ -76,7 +76,7 @@ def once_swapped(directory: PartitionDir) -> SwappedDir:
     try:
         before = directory.sources()
         disk = Disk(before, wants_contents=False)
-        finish(disk, PartitionFacts(directory.path, "", 0, "", before, INDEX_INTERVAL, 0))
+        finish(disk, PartitionFacts(directory.path, "", 0, state="", files=before, interval=INDEX_INTERVAL, now=0))
     except (BrokerError, OSError):
         return SwappedDir(directory, directory)
     for name in disk.names():

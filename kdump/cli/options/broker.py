@@ -13,10 +13,10 @@ import click
 
 from kdump.cli.options.common import limits_of
 from kdump.render.commentary import say
-from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_LOG
 from kdump.storage.open_files import open_source
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

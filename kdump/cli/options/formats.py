@@ -10,8 +10,8 @@ from click.core import ParameterSource
 
 from kdump.cli.options.help import option, options
 from kdump.compat.dump_log_segments_options import STRING
-from kdump.render.escape import escape
 from kdump.render.text.dump import RecordFormat
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.compat.dialect import Dialect
     from kdump.decode.decoded import Decoder
     from kdump.decode.file_decoder import FileDecoder
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
 

@@ -17,7 +17,7 @@ from kdump.words.command import ShellCommand, named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
 redact_options = options(
     option(
@@ -52,7 +52,7 @@ def redactor_of(given: dict[str, Any], paths: Sequence[str]) -> Redactor | None:
     for name, shows in (("compat", "--compat"), ("raw", "--raw"), ("decoder_command", "--decoder-command")):
         if given.get(name):
             raise click.UsageError(f"--redact hides what {shows} shows: they exclude each other.")
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
 
     path = given["redact_key"]
     redactor = Redactor(os.urandom(32) if path is None else _key(path))

@@ -11,8 +11,8 @@ import click
 from kdump.cli.options.help import option, options
 from kdump.cli.options.times import time_of
 from kdump.format.java_values import MAX_INT, MAX_LONG
-from kdump.render.escape import escape
 from kdump.words.command import ShellCommand
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     import re

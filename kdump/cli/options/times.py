@@ -6,7 +6,7 @@ import time
 
 import click
 
-from kdump.render.escape import escape
+from kdump.words.escape import escape
 
 
 def time_of(option: str, text: str, *, other: str = "", quiet: bool = False) -> int:

@@ -226,7 +226,15 @@ class CheckedWalk:
     def _scan(self, position: int, length: int) -> tuple[Window, int, int]:
         border, buffer = array("q", (self.border.last_offset, self.border.epoch)), self._buffer
         count, at, status = _scan.scan(
-            buffer.view, length, 0, position, self._source.size, self._segment, buffer.rows, buffer.capacity, border
+            buffer.view,
+            length,
+            0,
+            origin=position,
+            end=self._source.size,
+            segment=self._segment,
+            rows=buffer.rows,
+            capacity=buffer.capacity,
+            border=border,
         )
         window = Window(buffer.view, position, buffer.rows, count, before=self.border.last_offset)
         window.fill_crcs()

@@ -104,7 +104,16 @@ class InnerMessages:
             )
             return None
         _, _, _, _, status = _records.read_plain(
-            window.view, window.origin, window.rows, k, k + 1, 0, 0, self._rows, 0, 1
+            window.view,
+            window.origin,
+            window.rows,
+            first=k,
+            last=k + 1,
+            at=0,
+            done=0,
+            rows=self._rows,
+            filled=0,
+            capacity=1,
         )
         if status in (layout.R_NO_MESSAGE, layout.R_VALUE_LENGTH):
             self.problem = WrapperProblem(status)
@@ -139,7 +148,14 @@ class InnerMessages:
             at, status = 0, layout.R_FULL
             while status == layout.R_FULL:
                 at, count, status = _records.read_messages(
-                    buffer, at, held, self._window.rows, self._batch, base, self._rows, capacity
+                    buffer,
+                    at,
+                    held,
+                    batches=self._window.rows,
+                    batch=self._batch,
+                    base=base,
+                    rows=self._rows,
+                    capacity=capacity,
                 )
                 if count:
                     yield buffer, count, None
@@ -195,7 +211,9 @@ class InnerMessages:
         except CutError:
             return None
         rows = self._rows
-        _, count, status = _records.read_messages(small, 0, len(small), self._window.rows, self._batch, base, rows, 1)
+        _, count, status = _records.read_messages(
+            small, 0, len(small), batches=self._window.rows, batch=self._batch, base=base, rows=rows, capacity=1
+        )
         if pieces.crc == rows[layout.R_CRC]:
             rows[layout.R_FLAGS] |= layout.CRC_HOLDS
         codec, magic, limit = self._codec, self._magic, self._limit

@@ -61,7 +61,16 @@ class RecordReader:
         k = 0
         while k < window.count:
             if not window.whole or window.cell(k, layout.SIZE) > self._max_batch:
-                yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, self._not_read(window, k))
+                yield Chunk(
+                    window,
+                    window.view,
+                    k,
+                    last=k + 1,
+                    begun=False,
+                    rows=self._rows,
+                    filled=0,
+                    problem=self._not_read(window, k),
+                )
                 k += 1
                 continue
             end = _records.run_of_plain(window.rows, k, self._large_from(window, k))
@@ -94,17 +103,26 @@ class RecordReader:
         view, rows = window.view, self._rows
         while first < last:
             k, at, done, count, status = _records.read_plain(
-                view, window.origin, window.rows, first, last, at, done, rows, 0, ROWS
+                view,
+                window.origin,
+                window.rows,
+                first=first,
+                last=last,
+                at=at,
+                done=done,
+                rows=rows,
+                filled=0,
+                capacity=ROWS,
             )
             if status == layout.R_DONE:
-                yield Chunk(window, view, first, last, begun, rows, count)
+                yield Chunk(window, view, first, last=last, begun=begun, rows=rows, filled=count)
                 return
             if status == layout.R_FULL:
-                yield Chunk(window, view, first, k + 1, begun, rows, count, done=False)
+                yield Chunk(window, view, first, last=k + 1, begun=begun, rows=rows, filled=count, done=False)
                 first, begun = k, True
                 continue
             count, problem = self._plain_problem(window, k, at, done, count, status)
-            yield Chunk(window, view, first, k + 1, begun, rows, count, problem)
+            yield Chunk(window, view, first, last=k + 1, begun=begun, rows=rows, filled=count, problem=problem)
             first, at, done, begun = k + 1, 0, 0, False
 
     def _plain_problem(
@@ -152,7 +170,7 @@ class RecordReader:
         """One compressed batch of magic 2, as far as it can be read."""
         codec, data = section(window, k)
         if window.cell(k, layout.COUNT) == 0 or codec > layout.CODEC_ZSTD:  # nothing to read, or no way to
-            yield Chunk(window, window.view, k, k + 1, False, self._rows, 0)
+            yield Chunk(window, window.view, k, last=k + 1, begun=False, rows=self._rows, filled=0)
             return
         from kdump.format.codec.decompress import Decompressor
 
@@ -185,14 +203,16 @@ class RecordReader:
                 held += got
                 ended = got == 0
             at, done, count, status = _records.read_stream(
-                self._stream, at, held, window.rows, k, done, self._rows, ROWS
+                self._stream, at, held, batches=window.rows, batch=k, done=done, rows=self._rows, capacity=ROWS
             )
             if status == layout.R_DONE and not ended:
                 ended = stream.read_into(self._stream[:1]) == 0
                 status = layout.R_DONE if ended else layout.R_LEFT_OVER
             if status == layout.R_FULL or (status == layout.R_MORE and not ended):
                 if count:
-                    yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, done=False)
+                    yield Chunk(
+                        window, self._stream, k, last=k + 1, begun=begun, rows=self._rows, filled=count, done=False
+                    )
                     begun = True
                 if status == layout.R_MORE:
                     dropped += at
@@ -202,7 +222,9 @@ class RecordReader:
                         length = _length(self._stream, at, held - at)
                         left = RecordProblem(k, status, done, dropped, length, held - at + passed)
                         told = self._stream_problem(stream, left, self._stream[:0])
-                        yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, told)
+                        yield Chunk(
+                            window, self._stream, k, last=k + 1, begun=begun, rows=self._rows, filled=0, problem=told
+                        )
                         return
                     if cut is not None and need > LARGE:
                         from kdump.format.record.cut_record import Restartable
@@ -210,7 +232,9 @@ class RecordReader:
                         head = bytes(self._stream[at:held])
                         if not isinstance(stream, Restartable):
                             stream = Restartable(open_stream, stream, dropped + len(head))
-                        chunk, size, tail = self._cut_chunk(window, k, open_stream, stream, head, dropped, done, begun)
+                        chunk, size, tail = self._cut_chunk(
+                            window, k, open_stream, stream=stream, head=head, before=dropped, done=done, begun=begun
+                        )
                         yield chunk
                         if chunk.cut is None:
                             return
@@ -225,7 +249,9 @@ class RecordReader:
                 stream, RecordProblem(k, status, done, dropped + at, length, held - at), self._stream[at:held]
             )
             del stream  # with what its codec holds: who gets the last chunk may read the batch again
-            yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
+            yield Chunk(
+                window, self._stream, k, last=k + 1, begun=begun, rows=self._rows, filled=count, problem=problem
+            )
             return
 
     def _cut_chunk(
@@ -264,9 +290,13 @@ class RecordReader:
         except CutError as error:
             problem = RecordProblem(k, error.status, done, before, size, feed.taken + len(feed.rest))
             told = self._stream_problem(stream, problem, memoryview(b""))
-            return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told), 0, b""
+            return (
+                Chunk(window, window.view, k, last=k + 1, begun=begun, rows=self._rows, filled=0, problem=told),
+                0,
+                b"",
+            )
         _, _, count, status = _records.read_stream(
-            memoryview(small), 0, len(small), window.rows, k, done, self._rows, 1
+            memoryview(small), 0, len(small), batches=window.rows, batch=k, done=done, rows=self._rows, capacity=1
         )
         assert count == 1, status
         if pieces.has_odd_key:
@@ -282,7 +312,9 @@ class RecordReader:
         state = pieces.state
         key_size, value_size = state[layout.P_KEY_SIZE], state[layout.P_VALUE_SIZE]
         cut = CutRecord(feed.taken, key_size, value_size, state[layout.P_HEADER_COUNT], texts, again)
-        chunk = Chunk(window, memoryview(small), k, k + 1, begun, self._rows, 1, done=False, cut=cut)
+        chunk = Chunk(
+            window, memoryview(small), k, last=k + 1, begun=begun, rows=self._rows, filled=1, done=False, cut=cut
+        )
         return chunk, feed.taken, feed.rest
 
     def _shift(self, at: int, held: int, need: int) -> int:
@@ -304,14 +336,14 @@ class RecordReader:
         inner = InnerMessages(window, k, self._limit, self._rows, self._cut)
         begun = False
         for view, count, cut in inner.chunks():
-            yield Chunk(window, view, k, k + 1, begun, self._rows, count, done=False, cut=cut)
+            yield Chunk(window, view, k, last=k + 1, begun=begun, rows=self._rows, filled=count, done=False, cut=cut)
             begun = True
         problem = inner.problem
         if problem is not None or not begun:
             left = (
                 RecordProblem(k, problem.status, inner.done, codec=problem.codec, why=problem.why) if problem else None
             )
-            yield Chunk(window, window.view, k, k + 1, begun, self._rows, 0, left)
+            yield Chunk(window, window.view, k, last=k + 1, begun=begun, rows=self._rows, filled=0, problem=left)
 
 
 def section(window: Window, k: int) -> tuple[int, memoryview]:

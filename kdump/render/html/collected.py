@@ -16,9 +16,9 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, SegmentChecked
 from kdump.render.fold import FileFindings
-from kdump.render.tally import status
 from kdump.rows.verdict import Certainty, Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
+from kdump.tally import status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

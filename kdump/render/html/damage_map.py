@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.render.html.collected import CODES, DAMAGED, MARK, PASSED, SUSPECT
-from kdump.render.terminal.numbers import byte_span, counted
 from kdump.value import TupleValue
+from kdump.words.numbers import byte_span, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

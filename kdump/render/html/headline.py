@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Severity
-from kdump.render.tally import LOST
-from kdump.render.terminal.numbers import counted, size
+from kdump.tally import LOST
+from kdump.words.numbers import counted, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.render.html.collected import PartitionFound
-    from kdump.render.tally import Tally
     from kdump.rows.verdict import Prediction
+    from kdump.tally import Tally
 
 _BOTH = 2
 _AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "the loss of its checkpoints"}

@@ -15,13 +15,13 @@ from kdump.format.kinds import FileKind
 from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
 from kdump.render.html.page import FINDINGS, SectionForm
-from kdump.render.tally import NO_RECORDS
-from kdump.render.terminal.numbers import byte_span, counted, size
 from kdump.render.text.losses import LossSum
 from kdump.render.text.manual import told
 from kdump.render.text.verify import instead_of, prediction_sentences
-from kdump.render.times import iso
+from kdump.tally import NO_RECORDS
 from kdump.value import Value
+from kdump.words.numbers import byte_span, counted, size
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.render.fold import Folded
     from kdump.render.html.collected import Collected, FoundInFile, PartitionFound, SegmentFound
-    from kdump.render.tally import Tally
     from kdump.rows.verdict import Prediction, Step
+    from kdump.tally import Tally
 
 _ROWS = 100  # sound partitions that have a row of their own
 _LISTED = 12  # marks of an axis that stand below it as text

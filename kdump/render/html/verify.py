@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.item import Item
     from kdump.render.html.sections import ReportOrigin
-    from kdump.render.tally import Tally
+    from kdump.tally import Tally
 
 
 class VerifyHtml:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.render.json.lines import line, row_json, safe_text, summary_json
 from kdump.render.text.coordinators import copies_line
 from kdump.row import Row
 from kdump.rows.coordinators import ClusterRow, CopyChosen, Remark
+from kdump.rows.json_lines import line, row_json, safe_text, summary_json
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.render.tally import Tally
+    from kdump.tally import Tally
 
 
 def coordinator_json(item: object) -> str | None:

@@ -24,15 +24,15 @@ from kdump.item import (
     SanityFailed,
     TimeEntries,
 )
-from kdump.render.escape import escape
-from kdump.render.json.lines import line, name, row_json, summary_json
 from kdump.render.json.writer import JsonWriter
-from kdump.render.tally import Tally, status
 from kdump.render.text.dump import error_to
 from kdump.rows.files import UNREAD, FileRow, SegmentRow
+from kdump.rows.json_lines import line, name, row_json, summary_json
 from kdump.rows.stats import Figures
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
+from kdump.tally import Tally, status
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from array import array
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from kdump.exit_status import RunStatus
     from kdump.item import Item
     from kdump.output import Output
+    from kdump.redact import Redactor
     from kdump.render.json._json import Decode
-    from kdump.render.redact import Redactor
     from kdump.render.text.buffer import Write
     from kdump.render.text.dump import RecordFormat
 

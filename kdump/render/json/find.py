@@ -10,7 +10,7 @@ from kdump.decode.file_decoder import AUTO, FileDecoder
 from kdump.format.kinds import FileKind
 from kdump.item import FileStart
 from kdump.render.json.dump import json_writer
-from kdump.render.json.lines import row_json
+from kdump.rows.json_lines import row_json
 
 if TYPE_CHECKING:
     from kdump.finding import Finding

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding
 from kdump.render.commentary import say
-from kdump.render.json.lines import line, name, row_json, safe_text
 from kdump.render.text.retention import outcome
+from kdump.rows.json_lines import line, name, row_json, safe_text
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:

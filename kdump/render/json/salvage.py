@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from kdump.render.json.lines import line, name
+from kdump.rows.json_lines import line, name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

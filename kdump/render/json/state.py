@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.format.checkpoint.checkpoint_file import Checkpoint, EpochEntry, TopicPartitionOffset
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
-from kdump.render.json.lines import line, name, safe_text, safe_value
+from kdump.rows.json_lines import line, name, safe_text, safe_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

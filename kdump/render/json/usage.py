@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.render.json.lines import row_json, summary_json
 from kdump.row import Row
+from kdump.rows.json_lines import row_json, summary_json
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.item import Item
-    from kdump.render.tally import Tally
+    from kdump.tally import Tally
 
 
 class UsageJson:

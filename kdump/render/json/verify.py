@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.render.json.lines import row_json, summary_json
+from kdump.rows.json_lines import row_json, summary_json
 from kdump.rows.verdict import Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.item import Item
-    from kdump.render.tally import Tally
+    from kdump.tally import Tally
 
 
 class VerifyJson:

@@ -13,15 +13,15 @@ from kdump.format.batch import layout
 from kdump.format.record.cut_record import HEADERS, Texts, pieces_in, whole_fields
 from kdump.format.record.reader import header_places_at, key_and_value
 from kdump.render.json import _json
-from kdump.render.json.lines import name
 from kdump.render.text.buffer import MOST_ROOM, PIECE, LineBuffer
+from kdump.rows.json_lines import name
 
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.record.chunk import Chunk, Event, Fate
-    from kdump.render.redact import Pieces, Redactor
+    from kdump.redact import Pieces, Redactor
     from kdump.render.text.buffer import Write
 
 _BITS = {layout.AT_KEY: _json.KEY, layout.AT_VALUE: _json.PAYLOAD}

@@ -12,9 +12,7 @@ from rich.text import Text
 
 from kdump.finding import Finding, Severity
 from kdump.item import Checked
-from kdump.render.escape import escape
 from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
-from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
 from kdump.rows.coordinators import (
@@ -29,6 +27,8 @@ from kdump.rows.coordinators import (
     TransactionRow,
 )
 from kdump.storage.file_source import OpenFailure
+from kdump.words.escape import escape
+from kdump.words.numbers import counted, offset_span, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from kdump.render.escape import escape
 from kdump.render.terminal.columns import COLOURS, shortened
-from kdump.render.terminal.numbers import byte_span, span
 from kdump.render.terminal.sentences import command_at
 from kdump.render.text.findings import remedy_text
+from kdump.words.escape import escape
+from kdump.words.numbers import byte_span, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

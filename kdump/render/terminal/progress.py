@@ -12,9 +12,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from kdump.render.escape import escape
-from kdump.render.terminal.numbers import size
 from kdump.value import pattern
+from kdump.words.escape import escape
+from kdump.words.numbers import size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,7 @@ from rich.text import Text
 
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding
-from kdump.render.escape import escape
 from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
-from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.retention import (
     assumed,
     choice,
@@ -27,6 +25,8 @@ from kdump.render.text.retention import (
     waits,
 )
 from kdump.storage.file_source import OpenFailure
+from kdump.words.escape import escape
+from kdump.words.numbers import counted, offset_span, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked
-from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
-from kdump.render.tally import LOST, NO_RECORDS, Tally, status
-from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.terminal.page import Page
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.rows.verdict import Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
+from kdump.tally import LOST, NO_RECORDS, Tally, status
 from kdump.words.command import command_line
+from kdump.words.escape import escape
+from kdump.words.numbers import counted, offset_span, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.render.escape import escape
 from kdump.render.text.findings import finding_line
 from kdump.rows.carved import CarvedRun
 from kdump.storage.file_source import OpenFailure
 from kdump.words.command import command_line, named
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.item import Item
-    from kdump.render.tally import Tally
+    from kdump.tally import Tally
 
 
 class CarveText:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kdump.decode.table import newest, table
-from kdump.render.escape import escape
-from kdump.render.times import iso
 from kdump.rows.coordinators import DEFAULT, config_type, entity_name, mechanism_name
+from kdump.words.escape import escape
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
 from kdump.item import PartitionChecked
-from kdump.render.escape import escape
-from kdump.render.terminal.numbers import counted
 from kdump.render.text.cluster import cluster_line, shown
 from kdump.render.text.findings import FindingLines
-from kdump.render.times import iso
 from kdump.rows.coordinators import (
     ChangeRow,
     ClusterRow,
@@ -24,6 +21,9 @@ from kdump.rows.coordinators import (
     TransactionRow,
 )
 from kdump.storage.file_source import OpenFailure
+from kdump.words.escape import escape
+from kdump.words.numbers import counted
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable

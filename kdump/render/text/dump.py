@@ -34,13 +34,13 @@ from kdump.item import (
     TrailingBytes,
     Unknown,
 )
-from kdump.render.escape import escape, escape_bytes
 from kdump.render.terminal.sentences import fitter_of
 from kdump.render.text import _text
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.writer import TextWriter
 from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
+from kdump.words.escape import escape, escape_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
     from kdump.output import Output
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
     from kdump.render.text._text import Contents
     from kdump.render.text.buffer import Write
 
@@ -386,7 +386,7 @@ class TextSink:
         if isinstance(item, TimeEntries):
             times: Iterable[int | str] = item.timestamps
             if self._iso:
-                from kdump.render.times import time_text
+                from kdump.words.times import time_text
 
                 times = [time_text(time, as_iso=True) for time in item.timestamps]
             entries = zip(times, item.offsets, strict=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Severity, Trait
 from kdump.render.commentary import say
-from kdump.render.escape import escape
 from kdump.render.terminal.sentences import fitted
 from kdump.render.text.dump import text_writer
 from kdump.render.text.findings import FindingLines
-from kdump.render.times import moment
+from kdump.words.escape import escape
+from kdump.words.times import moment
 
 if TYPE_CHECKING:
     from kdump.finding import Finding

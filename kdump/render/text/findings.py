@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

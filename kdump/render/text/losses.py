@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kdump.words.numbers import NamedRanges
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.rows.verdict import Loss
 
-_MOST = 4  # ranges that the line names, and sets of replicas
+_MOST = 4  # sets of replicas that the line names
 
 
 class LossSum:
@@ -25,9 +27,9 @@ class LossSum:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._all, self._nowhere = Ranges(), Ranges()
+        self._all, self._nowhere = NamedRanges(), NamedRanges()
         self._records = self._unknown = 0
-        self._intact: dict[tuple[str, ...], Ranges] = {}  # by the replicas that have them
+        self._intact: dict[tuple[str, ...], NamedRanges] = {}  # by the replicas that have them
 
     def add(self, loss: Loss) -> None:
         """Take one more; they come in the order of offsets."""
@@ -40,7 +42,7 @@ class LossSum:
             self._records += loss.records
         if loss.replicas is not None:
             have = tuple(sorted(loss.elsewhere))
-            ranges = self._intact.setdefault(have, Ranges()) if have else self._nowhere
+            ranges = self._intact.setdefault(have, NamedRanges()) if have else self._nowhere
             ranges.add(loss.offset, loss.last_offset)
 
     def sentence(self, where: str = "") -> str | None:
@@ -96,29 +98,3 @@ class LossesInTurn:
         ended, self._sum = self._sum, None
         if ended is not None:
             self._say(ended)
-
-
-class Ranges:
-    """Ranges of offsets that are named, a few of them."""
-
-    def __init__(self) -> None:
-        self._first: list[list[int]] = []
-        self._count = self.offsets = 0
-        self._last = -1
-
-    def add(self, first: int, last: int) -> None:
-        """Take one more, inclusive; they come in the order of offsets."""
-        self.offsets += last - first + 1
-        if self._count and self._last + 1 == first:
-            if self._count <= _MOST:
-                self._first[-1][1] = last
-        else:
-            self._count += 1
-            if self._count <= _MOST:
-                self._first.append([first, last])
-        self._last = last
-
-    def __str__(self) -> str:
-        named = ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in self._first)
-        more = f" and {self._count - _MOST} more ranges" if self._count > _MOST else ""
-        return f"{'offset' if self.offsets == 1 else 'offsets'} {named}{more}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.render.escape import escape
-from kdump.render.terminal.numbers import counted
 from kdump.words.command import command_line, named
+from kdump.words.escape import escape
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

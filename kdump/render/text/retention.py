@@ -10,10 +10,10 @@ from kdump.broker.retention import SIZE, START, TIME
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding
 from kdump.render.commentary import say
-from kdump.render.escape import escape
 from kdump.render.text.findings import FindingLines
-from kdump.render.times import age, duration, iso
 from kdump.storage.file_source import OpenFailure
+from kdump.words.escape import escape
+from kdump.words.times import age, duration, iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
-from kdump.render.escape import escape
-from kdump.render.json.lines import row_json, summary_json
 from kdump.render.json.salvage import former_json
-from kdump.render.terminal.numbers import counted
-from kdump.render.text.losses import LossSum, Ranges
+from kdump.render.text.losses import LossSum
+from kdump.rows.json_lines import row_json, summary_json
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import OpenFailure
+from kdump.words.escape import escape
+from kdump.words.numbers import NamedRanges, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -163,7 +163,7 @@ class SalvageText:
             f"records={found.records} bytes={found.size}"
         )
         total = LossSum(found.partition)
-        unexplained, is_alone, absent = Ranges(), False, 0
+        unexplained, is_alone, absent = NamedRanges(), False, 0
         for loss in self._losses(item.rows):
             total.add(loss)
             absent += loss.offsets if loss.certainty is Certainty.ABSENT else 0
@@ -242,7 +242,7 @@ def _steps(steps: Iterable[SalvageStep]) -> Iterable[str]:
 def _left_out(some: Sequence[LeftOutBatches]) -> Iterable[str]:
     """Say which of the losses are intact, and why they stay out all the same: one line for each fate."""
     for fate in dict.fromkeys(one.fate for one in some):
-        out, lost = Ranges(), Ranges()
+        out, lost = NamedRanges(), NamedRanges()
         told = [one for one in some if one.fate == fate]
         for one in told:
             out.add(one.offset, one.last_offset)
@@ -255,7 +255,7 @@ def _left_out(some: Sequence[LeftOutBatches]) -> Iterable[str]:
         yield f"left out: {out} ({records}, intact): {why}"
 
 
-def _unexplained(ranges: Ranges, partition: str, *, is_alone: bool) -> str:
+def _unexplained(ranges: NamedRanges, partition: str, *, is_alone: bool) -> str:
     """Say which offsets no batch has, and nobody can tell whether they are lost."""
     told = f"unexplained: {ranges}: compaction took {'it' if ranges.offsets == 1 else 'them'}, or a loss did"
     if not is_alone:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kdump.format.checkpoint.checkpoint_file import Checkpoint, EpochEntry, Property, TopicPartitionOffset
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
-from kdump.render.escape import escape
-from kdump.render.times import time_text
+from kdump.words.escape import escape
+from kdump.words.times import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

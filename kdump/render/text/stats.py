@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from kdump.finding import Finding
 from kdump.format.record.chunk import Chunk
 from kdump.item import Complaint, FileStart, OffsetEntries, SanityFailed, TimeEntries
-from kdump.render.escape import escape
 from kdump.render.figures import figures_text
 from kdump.render.text.findings import FindingLines
 from kdump.rows.stats import Figures
 from kdump.storage.file_source import OpenFailure
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
-from kdump.render.escape import escape
-from kdump.render.terminal.numbers import counted, size
 from kdump.render.terminal.sentences import fitted
 from kdump.render.text.findings import finding_line
-from kdump.render.times import moment
 from kdump.rows.usage import Growth, Usage
 from kdump.storage.file_source import OpenFailure
+from kdump.words.escape import escape
+from kdump.words.numbers import counted, size
+from kdump.words.times import moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.item import Item
-    from kdump.render.tally import Tally
     from kdump.rows.usage import Freeable
+    from kdump.tally import Tally
 
 _BAR = 24  # cells of the longest bar
 _SHORT_BAR = 12  # the same, where a row says what retention frees

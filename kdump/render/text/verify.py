@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked
-from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
-from kdump.render.tally import LOST, Tally, status
-from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import finding_line, fold_line
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.rows.verdict import Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
+from kdump.tally import LOST, Tally, status
+from kdump.words.escape import escape
+from kdump.words.numbers import counted, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.render.text import _text
 from kdump.render.text.buffer import MOST_ROOM, PIECE, ROOM, LineBuffer
-from kdump.render.times import iso
+from kdump.words.times import iso
 
 if TYPE_CHECKING:
     from array import array
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.format.record.chunk import Chunk, Event, Fate
-    from kdump.render.redact import Redactor
+    from kdump.redact import Redactor
     from kdump.render.text.buffer import Write
 
 _NO_HEADERS = b" headerKeys: []"

@@ -53,7 +53,9 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     by_left = before.is_proven and (after is not None or (len(wrong) == 1 and _ends_with(wrong[0].batch, around)))
     if low != layout.UNKNOWN and not is_lost and after is not None and after.batch.first is not None:
         free = low, after.batch.first - 1
-    bound = layout.LARGEST_OFFSET if after is None or after.batch.first is None else after.batch.first - 1
+    bound = layout.LARGEST_OFFSET
+    if after is not None and after.batch.first is not None:
+        bound = after.batch.first - 1 - after.is_lost  # what is lost between them had an offset too
     for sides, order in ((lefts, range(len(wrong))), (rights, range(len(wrong) - 1, -1, -1))):
         is_known = sides is rights or by_left
         for k in order:

@@ -7,8 +7,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.render.escape import escape
 from kdump.row import Kind
+from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

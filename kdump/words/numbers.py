@@ -1,9 +1,10 @@
-"""Numbers and sizes for people."""
+"""Numbers, sizes and ranges for people."""
 
 from __future__ import annotations
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
 _STEP = 1000
+_MOST_RANGES = 4  # that a sentence names
 
 
 def size(count: int) -> str:
@@ -47,3 +48,29 @@ def offset_span(start: int, end: int) -> str:
 def byte_span(position: int, length: int) -> str:
     """Return the bytes of a file as a span."""
     return span(position, position + length - 1, "byte")
+
+
+class NamedRanges:
+    """Ranges of offsets as a sentence names them: the first four, and how many more there are."""
+
+    def __init__(self) -> None:
+        self._first: list[list[int]] = []
+        self._count = self.offsets = 0
+        self._last = -1
+
+    def add(self, first: int, last: int) -> None:
+        """Take one more, inclusive; they come in the order of offsets."""
+        self.offsets += last - first + 1
+        if self._count and self._last + 1 == first:
+            if self._count <= _MOST_RANGES:
+                self._first[-1][1] = last
+        else:
+            self._count += 1
+            if self._count <= _MOST_RANGES:
+                self._first.append([first, last])
+        self._last = last
+
+    def __str__(self) -> str:
+        named = ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in self._first)
+        more = f" and {self._count - _MOST_RANGES} more ranges" if self._count > _MOST_RANGES else ""
+        return f"{'offset' if self.offsets == 1 else 'offsets'} {named}{more}"

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import parquet
 
-from kdump import item
+from kdump import item, redact
 from kdump.export.redact import redacted  # noqa: F401 (held here: every table below goes through it)
 from kdump.finding import Code, Finding
-from kdump.render import redact
-from kdump.render.redact import Redactor
+from kdump.redact import Redactor
 from kdump.row import Row
 from kdump.rows import carved, coordinators, files, lookup, plan, salvaged, usage, verdict
 from kdump.value import Value
@@ -471,4 +470,4 @@ def test_each_text_of_an_item_has_its_rule() -> None:
         texts = {field for field in one.__match_args__ if "str" in types[field] or "bytes" in types[field]}
         if name not in NOT_REDACTED and texts - ruled:
             without[name] = texts - ruled
-    assert without == {}, "say in render/redact.py what is seen of them"
+    assert without == {}, "say in redact.py what is seen of them"
