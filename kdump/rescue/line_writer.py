@@ -60,7 +60,7 @@ class LineWriter:
         self, work: PartitionSalvage, line: Line, target: Target, options: SalvageOptions, ops: FileOps
     ) -> None:
         self._work = work
-        self._witnesses = work.witnesses
+        self._evidence = work.end_evidence
         self._line = line
         self._options = options
         self._ops = ops
@@ -72,7 +72,7 @@ class LineWriter:
         bases += [one.log.base for one in work.foreign]
         unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
-        self._known_end = self._witnesses.known_end(line)
+        self._known_end = self._evidence.known_end(line)
         self._missing = self._what_is_missing()
         self._left_out: list[Told] = []
         self.left_out: list[LeftOutBatches] = []
@@ -107,7 +107,7 @@ class LineWriter:
                 end = self._known_end
             lost = [first for first, _ in self._work.lost_logs(one.copy) if start < first and end is not None]
             end = min([end or 0, *lost]) if lost else end
-            spans = list(spots_of(one.log.path, one.facts, start, end, self._witnesses.cut_end(one)))
+            spans = list(spots_of(one.log.path, one.facts, start, end, self._evidence.cut_end(one)))
             spots.extend(spans)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, spans)
@@ -124,7 +124,7 @@ class LineWriter:
         self._holes = holes = self._work.line_holes(self._line)
         if holes.has_trace:  # what a whole copy lacks was cleaned away there, whatever stands in another one
             spots = list(outside(spots, self._work.whole_ranges(self._line)))
-        ends = self._line.last + 1, self._witnesses.index_end(self._line)
+        ends = self._line.last + 1, self._evidence.index_end(self._line)
         return LineLosses(self._work.name, self._path, spots, ends, holes)
 
     def _note_tail(self, one: ReadLog, spots: list[MissingRange]) -> None:
@@ -153,7 +153,7 @@ class LineWriter:
         if not any(one.facts.has_transactions for one in self._work.read):
             return
         ends = self._ends()
-        aborts = list(self._witnesses.aborts(ends, self._line.last))
+        aborts = list(self._evidence.aborts(ends, self._line.last))
         fates = TransactionFates(self._take_fate, self._options.limits.max_uncompressed_bytes)
         fates.learn(aborts)
         expected: int | None = None
@@ -167,7 +167,7 @@ class LineWriter:
                     if expected is not None and first > expected:
                         hole = self._hole(expected, first - 1)
                         if hole is not None:
-                            may_end = not self._witnesses.has_no_marker(hole.first, hole.last, ends)
+                            may_end = not self._evidence.has_no_marker(hole.first, hole.last, ends)
                             fates.step(window.part(start, k))
                             fates.hole(hole, may_end=may_end)
                             start = k
@@ -194,7 +194,7 @@ class LineWriter:
     def _hole(self, first: int, last: int) -> MissingRange | None:
         """Return the hole of a range that the line does not have, None where compaction has made it."""
         spots = self._missing.spots(first, last)
-        if not spots and not self._witnesses.lacks_log(first, last):
+        if not spots and not self._evidence.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
             if all(one.shows_no_loss for one in told):
                 return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.storage.open_files import OpenFileCache
 
 
-class Witnesses:
+class EndEvidence:
     """What the files of the copies tell beside their batches.
 
     Args:
