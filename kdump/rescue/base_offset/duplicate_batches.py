@@ -16,14 +16,14 @@ from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
 from kdump.rescue.base_offset.seen import are_same_bytes, seen_in, with_neighbours
 from kdump.rescue.valid_runs import batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kdump.rescue.base_offset.seen import CopyLog, SeenBatch, Standing
+    from kdump.finding import Finding
+    from kdump.rescue.base_offset.seen import CopyLog, Neighbourhood, SeenBatch
 
 _PLACE = itemgetter(0, 1, 2)  # as `SeenBatch.place`
 _MOST = 10_000  # batches that are looked at
@@ -92,10 +92,10 @@ def _not_in_all(logs: Sequence[CopyLog], max_batch_bytes: int) -> Iterator[list[
 
 
 def _judged(
-    logs: Sequence[CopyLog], some: Sequence[Standing], ranges: dict[int, tuple[int, int]], prefer: int | None
+    logs: Sequence[CopyLog], some: Sequence[Neighbourhood], ranges: dict[int, tuple[int, int]], prefer: int | None
 ) -> Iterator[tuple[int, Finding]]:
     """Yield the findings about batches of one content; where they stand at more than two offsets nobody can tell."""
-    sides: dict[int, list[Standing]] = {}
+    sides: dict[int, list[Neighbourhood]] = {}
     for standing in some:
         sides.setdefault(standing.row.first, []).append(standing)
     if len(sides) != 2:
@@ -114,14 +114,12 @@ def _judged(
         return
     wrong, right = _wrong_side(mine, other, logs, prefer)
     for row, _, _ in wrong:
-        place = logs[row.log].source.name, row.position, row.size
-        offsets = row.first, row.last
-        yield row.log, Finding(Code.O03, *place, False, *offsets, "baseOffset", right[0].row.first, row.first)
+        yield row.log, row.moved_to(right[0].row.first, logs[row.log].source.name)
 
 
 def _wrong_side(
-    one: list[Standing], other: list[Standing], logs: Sequence[CopyLog], prefer: int | None
-) -> tuple[list[Standing], list[Standing]]:
+    one: list[Neighbourhood], other: list[Neighbourhood], logs: Sequence[CopyLog], prefer: int | None
+) -> tuple[list[Neighbourhood], list[Neighbourhood]]:
     """Return the side that is wrong, and the right one.
 
     A place is right where the other one does not lie between the same neighbours, or where more copies have it. That it
@@ -130,7 +128,7 @@ def _wrong_side(
     Raises:
         AtTwoPlacesError: nothing tells.
     """
-    tests: tuple[Callable[[list[Standing], list[Standing]], int], ...] = (
+    tests: tuple[Callable[[list[Neighbourhood], list[Neighbourhood]], int], ...] = (
         lambda mine, others: all(_may_be_at(it, logs[it.row.log], mine[0].row.first) for it in others),
         lambda mine, _others: len(mine),
         lambda mine, _others: any(logs[it.row.log].copy == prefer for it in mine),
@@ -142,7 +140,7 @@ def _wrong_side(
     raise AtTwoPlacesError([one[0].row, other[0].row])
 
 
-def _may_be_at(one: Standing, log: CopyLog, first: int) -> bool:
+def _may_be_at(one: Neighbourhood, log: CopyLog, first: int) -> bool:
     """Whether a batch may have a base offset between its neighbours."""
     before = log.before if one.before is None else one.before.last
     after = log.stop if one.after is None else one.after.first
@@ -157,7 +155,7 @@ def _is_one_bit_off(one: SeenBatch, other: SeenBatch) -> bool:
 
 def _standing(
     logs: Sequence[CopyLog], some: Iterable[SeenBatch], max_batch_bytes: int
-) -> dict[tuple[int, int], Standing]:
+) -> dict[tuple[int, int], Neighbourhood]:
     """The batches with their neighbours, by number of the log and position."""
     wanted: dict[int, set[int]] = {}
     for row in some:

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
 from kdump.format.batch.header_fields import Overlay
-from kdump.rescue.base_offset.seen import are_same_bytes, seen_at, seen_in, with_neighbours
+from kdump.rescue.base_offset.seen import FIELD, are_same_bytes, seen_at, seen_in, with_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kdump.finding import Finding
     from kdump.format.source import Source
-    from kdump.rescue.base_offset.seen import CopyLog, SeenBatch, Standing
+    from kdump.rescue.base_offset.seen import CopyLog, Neighbourhood, SeenBatch
 
 _MOST = 64  # equal batches of one log that are held
-_FIELD = "baseOffset"
 
 
 def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], max_batch_bytes: int) -> list[Finding]:
@@ -41,7 +40,7 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
     """
     facts, runs = own.facts, own.facts.runs
     pairs = zip(facts.patches, facts.fields, strict=True)
-    guessed = {patch.position: one.expected for patch, one in pairs if one.field == _FIELD}
+    guessed = {patch.position: one.expected for patch, one in pairs if one.field == FIELD}
     unplaced = {place.position for place in facts.places if place.is_unplaced}
     if not (runs or unplaced):
         return []
@@ -66,12 +65,11 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
         [offset] = offsets
         is_free = offset == row.first or (offset, row.size, row.crc) not in here
         if is_free and offset != guessed.get(row.position, row.first):
-            place = row.position, row.size
-            found.append(Finding(Code.O03, own.raw.name, *place, False, row.first, row.last, _FIELD, offset, row.first))
+            found.append(row.moved_to(offset, own.raw.name))
     return found
 
 
-def _lone(rows: Iterable[SeenBatch], own: CopyLog, guessed: set[int]) -> Iterator[Standing]:
+def _lone(rows: Iterable[SeenBatch], own: CopyLog, guessed: set[int]) -> Iterator[Neighbourhood]:
     """Yield the batches that adjoin no neighbour, where order breaks, at torn bytes and at the end of the log.
 
     Compaction leaves other ones in plenty.
@@ -96,7 +94,12 @@ def _lone(rows: Iterable[SeenBatch], own: CopyLog, guessed: set[int]) -> Iterato
 
 
 def _look(
-    lone: Sequence[Standing], log: Source, own: CopyLog, other: CopyLog, known: list[set[int]], max_batch_bytes: int
+    lone: Sequence[Neighbourhood],
+    log: Source,
+    own: CopyLog,
+    other: CopyLog,
+    known: list[set[int]],
+    max_batch_bytes: int,
 ) -> None:
     """Add the offsets that a log of another copy has for batches; two for one that nobody can tell.
 
@@ -137,7 +140,9 @@ def _look(
                     known[number].add(row.first)
 
 
-def _is_anchored(one: Standing, row: SeenBatch, seen: dict[tuple[int, int, int], SeenBatch], is_aligned: bool) -> bool:
+def _is_anchored(
+    one: Neighbourhood, row: SeenBatch, seen: dict[tuple[int, int, int], SeenBatch], is_aligned: bool
+) -> bool:
     """Whether a batch of another copy stands between the same neighbours, as far as that copy has them.
 
     Where it has neither: at the same place of a segment that begins at the same offset.

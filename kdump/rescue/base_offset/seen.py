@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.window import header_at
 from kdump.value import TupleValue
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.rescue.log_facts import LogFacts
 
+FIELD = "baseOffset"
+"""The field that may be wrong."""
 _PIECE = 1024 * 1024
 _COLUMNS = (layout.BASE_OFFSET, layout.SIZE, layout.CRC, layout.LAST_OFFSET, layout.POSITION, layout.BASE_SEQUENCE)
 
@@ -80,8 +83,20 @@ class SeenBatch(TupleValue):
         """What the same batch has in common in all copies."""
         return self[:3]
 
+    def moved_to(self, offset: int, log: str) -> Finding:
+        """Return what is wrong with it where its base offset is another one.
 
-class Standing(TupleValue):
+        Args:
+            offset: the right one.
+            log: the path.
+
+        Reports: O03.
+        """
+        found = Finding(Code.O03, log, self.position, self.size, offset=self.first, last_offset=self.last)
+        return found.replace(field=FIELD, expected=offset, found=self.first)
+
+
+class Neighbourhood(TupleValue):
     """A batch where its log has it, with the batches before and behind it; None where there is none."""
 
     row: SeenBatch
@@ -111,12 +126,12 @@ def seen_at(log: Source, positions: Iterable[int]) -> Iterator[SeenBatch]:
             yield SeenBatch(*(header[one] for one in _COLUMNS))
 
 
-def with_neighbours(rows: Iterable[SeenBatch]) -> Iterator[Standing]:
+def with_neighbours(rows: Iterable[SeenBatch]) -> Iterator[Neighbourhood]:
     """Yield batches, each with the one before it and the one behind it."""
     before: SeenBatch | None = None
     for row, after in pairwise(chain(rows, (None,))):
         assert row is not None
-        yield Standing(row, before, after)
+        yield Neighbourhood(row, before, after)
         before = row
 
 
