@@ -100,8 +100,8 @@ HELD = {
     ),
     "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
-        "cli.groups cli.state render.coordinators render.terminal.coordinators render.text.coordinators render.text.lines state.copies"
-        " state.group_coordinator state.messages state.share_coordinator"
+        "cli.groups cli.state render.coordinators render.terminal.coordinators render.text.coordinators"
+        " render.text.lines state.copies state.group_coordinator state.messages state.share_coordinator"
     ),
     "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
     "tests/state/test_cluster_check.py": "state.cluster_check",
