@@ -90,20 +90,21 @@ class JsonWriter(LineBuffer):
             k, begun, r, self._at, why = _json.render(
                 chunk.view,
                 rows,
-                k,
-                chunk.last,
-                begun,
-                chunk.rows,
-                r,
-                filled,
-                self._buffer,
-                self._at,
-                *self._heads,
-                self._shown,
-                self._decode,
-                self._control,
-                fates,
-                self._hide,
+                first=k,
+                last=chunk.last,
+                begun=begun,
+                records=chunk.rows,
+                r=r,
+                n=filled,
+                target=self._buffer,
+                at=self._at,
+                batch_head=self._heads[0],
+                record_head=self._heads[1],
+                contents=self._shown,
+                decode=self._decode,
+                control=self._control,
+                fates=fates,
+                hide=self._hide,
             )
             if why == _json.DONE:
                 if chunk.cut is not None:
@@ -180,7 +181,9 @@ class JsonWriter(LineBuffer):
         at = 0
         while count:
             start = at
-            at, count, self._at = _json.headers(view, at, len(view), count, begun, self._buffer, self._at, self._hide)
+            at, count, self._at = _json.headers(
+                view, at, len(view), count=count, begun=begun, target=self._buffer, to=self._at, hide=self._hide
+            )
             begun = begun or at > start
             if count:
                 self.flush()

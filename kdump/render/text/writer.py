@@ -86,19 +86,19 @@ class TextWriter(LineBuffer):
             k, begun, r, self._at, why, reason = _text.render(
                 chunk.view,
                 rows,
-                k,
-                chunk.last,
-                begun,
-                chunk.rows,
-                r,
-                filled,
-                self._buffer,
-                self._at,
-                self._mode,
-                self._slow_text,
-                self.contents,
-                self._control,
-                fates,
+                first=k,
+                last=chunk.last,
+                begun=begun,
+                records=chunk.rows,
+                r=r,
+                n=filled,
+                target=self._buffer,
+                at=self._at,
+                mode=self._mode,
+                slow_text=self._slow_text,
+                contents=self.contents,
+                control=self._control,
+                fates=fates,
             )
             if why == _text.DONE:
                 return None if chunk.cut is None else self._long_line(chunk, chunk.first, 0)
@@ -163,19 +163,19 @@ class TextWriter(LineBuffer):
         *_, self._at, _, _ = _text.render(
             chunk.view,
             batch,
-            0,
-            1,
-            True,
-            shown,
-            0,
-            1,
-            self._buffer,
-            0,
-            self._mode & ~_CONTENTS,
-            self._slow_text,
-            None,
-            self._control,
-            None if chunk.fates is None else [fate_text(chunk.fates[r])],
+            first=0,
+            last=1,
+            begun=True,
+            records=shown,
+            r=0,
+            n=1,
+            target=self._buffer,
+            at=0,
+            mode=self._mode & ~_CONTENTS,
+            slow_text=self._slow_text,
+            contents=None,
+            control=self._control,
+            fates=None if chunk.fates is None else [fate_text(chunk.fates[r])],
         )
         self._at -= 1  # the line continues
         if headers:
@@ -228,7 +228,15 @@ class TextWriter(LineBuffer):
         while count:
             start = at
             at, count, self._at = _text.header_keys(
-                view, at, len(view), count, begun, self._buffer, self._at, careful, self._slow_text
+                view,
+                at,
+                len(view),
+                count=count,
+                begun=begun,
+                target=self._buffer,
+                to=self._at,
+                careful=careful,
+                slow_text=self._slow_text,
             )
             begun = begun or at > start
             if count:
