@@ -616,12 +616,12 @@ def test_a_million_bad_lines_of_a_checkpoint_take_seconds(line: bytes, tmp_path:
     assert done.status == 3
 
 
-def test_a_million_files_of_other_names_take_seconds(tmp_path: Path) -> None:
+def test_hundreds_of_thousands_of_files_of_other_names_take_seconds(tmp_path: Path) -> None:
     root = tmp_path / "log"
     (root / "t-0").mkdir(parents=True)
     here = os.open(root / "t-0", os.O_RDONLY)
     try:
-        for number in range(1_000_000 if COMPILED else 10_000):
+        for number in range(300_000 if COMPILED else 10_000):
             os.close(os.open(str(number), os.O_CREAT | os.O_WRONLY, dir_fd=here))
     finally:
         os.close(here)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -255,6 +256,7 @@ FINDINGS = "kdump-findings.7"
 HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((error|warning|note)\)")
 
 
+@cache
 def explained() -> dict[str, list[Line]]:
     """Return the lines of each entry by its heading; what comes before the first family is no entry."""
     found: dict[str, list[Line]] = {}
@@ -270,6 +272,7 @@ def explained() -> dict[str, list[Line]]:
     return {heading: lines for heading, lines in found.items() if not heading.endswith("(a word of text)")}
 
 
+@cache
 def reported() -> set[str]:
     """Return the codes that the code of the package names, the table apart."""
     sources = (path for path in PACKAGE.rglob("*.py") if path.name != "finding.py")
@@ -315,6 +318,7 @@ def examples(lines: list[Line]) -> Iterator[str]:
         inside = inside or line.macro == "EX"
 
 
+@cache
 def example_of() -> dict[str, list[str]]:
     """Return the examples of each code."""
     return {heading.split(" ")[0]: list(examples(lines)) for heading, lines in explained().items()}
@@ -541,6 +545,7 @@ def test_a_sentence_needs_only_what_the_code_gives_it(code: Code) -> None:
     assert wanted - own <= value_keys()
 
 
+@cache
 def value_keys() -> set[str]:
     """Return the constant keys of all dicts in the sources."""
     trees = (ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py"))
