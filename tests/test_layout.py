@@ -93,16 +93,17 @@ HELD = {
     "tests/rescue/test_salvage.py": (
         "cli.salvage render.json.salvage render.salvaged render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.fate_rows rescue.holes rescue.line_writer rescue.scanned_log rescue.losses"
-        " rescue.moved rescue.next_steps rescue.partition rescue.raft_files rescue.salvage rescue.segments"
-        " rescue.sources rescue.standing rescue.steps rescue.target rescue.twice rescue.witnesses rows.salvaged"
+        " rescue.next_steps rescue.partition rescue.raft_files rescue.salvage rescue.segments"
+        " rescue.sources rescue.standing rescue.steps rescue.target rescue.base_offset.duplicate_batches"
+        " rescue.end_evidence rows.salvaged"
     ),
     "tests/retention/test_retention.py": (
         "cli.options.broker cli.retention render.terminal.retention render.terminal.sink render.text.retention"
     ),
     "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
-        "cli.groups cli.state render.coordinators render.terminal.coordinators render.text.coordinators render.text.lines state.copies"
-        " state.group_coordinator state.messages state.share_coordinator"
+        "cli.groups cli.state render.coordinators render.terminal.coordinators render.text.coordinators"
+        " render.text.lines state.copies state.group_coordinator state.messages state.share_coordinator"
     ),
     "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
     "tests/state/test_cluster_check.py": "state.cluster_check",

@@ -17,7 +17,7 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
-from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
+from kdump.render.commentary import fail_to_write, say, say_at_once, say_left, write
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
@@ -286,7 +286,7 @@ class Repair:
     def _write(self, text: str) -> None:
         """Write to stdout; where that fails, say which repairs are done: it is no error of theirs."""
         try:
-            sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+            write(text)
             sys.stdout.buffer.flush()
         except OSError as error:
             told = ((f"the repair is done; journal: {one}", taken_back(one)) for one in self._journals)

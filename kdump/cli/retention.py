@@ -23,6 +23,7 @@ from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.cli.options.times import clock_of
 from kdump.cli.show import show
+from kdump.dispatch import takes
 from kdump.exit_status import RunStatus
 from kdump.format.java_values import MAX_LONG
 from kdump.render.commentary import say, write
@@ -139,12 +140,11 @@ class _RetentionStatus(RunStatus):
         super().__init__(fail_on, compat=compat)
         self.unknown: list[str] = []
 
-    def see(self, item: object) -> None:
-        """Take one item into account."""
-        super().see(item)
-        if isinstance(item, Retained) and item.deletion is None:
+    @takes(Retained)
+    def _retained(self, row: Retained) -> None:
+        if row.deletion is None:
             self.unreadable()
-            self.unknown.append(item.partition)
+            self.unknown.append(row.partition)
 
 
 def _sink(given: dict[str, Any]) -> Sink:

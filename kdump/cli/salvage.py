@@ -25,6 +25,7 @@ from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.cli.show import show
+from kdump.dispatch import takes
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
 from kdump.render.commentary import say, write
@@ -157,15 +158,15 @@ class _SalvageStatus(RunStatus):
         self.whole: list[str] = []
         self._special = Exit.OK
 
-    def see(self, item: object) -> None:
-        """Take one item into account."""
-        super().see(item)
-        if isinstance(item, SalvageRefused):
-            self._special = max(self._special, Exit.FAILED if item.failed else Exit.REFUSED)
-        elif isinstance(item, SalvageDone):
-            self.whole.append(f"{item.path} is salvaged, and whole")
-            if item.has_losses:
-                self.damaged()
+    @takes(SalvageRefused)
+    def _refused(self, refused: SalvageRefused) -> None:
+        self._special = max(self._special, Exit.FAILED if refused.failed else Exit.REFUSED)
+
+    @takes(SalvageDone)
+    def _done(self, done: SalvageDone) -> None:
+        self.whole.append(f"{done.path} is salvaged, and whole")
+        if done.has_losses:
+            self.damaged()
 
     @property
     def exit(self) -> Exit:

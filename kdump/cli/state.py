@@ -19,6 +19,7 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import color_option, console_of
 from kdump.cli.options.times import clock_of, time_of
 from kdump.cli.show import show
+from kdump.dispatch import takes
 from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import say, write
 from kdump.rows.coordinators import OpenRow
@@ -128,7 +129,7 @@ class _AnswerStatus(RunStatus):
         empty: says what is not there.
 
     Attributes:
-        empty: the same.
+        empty: says what is not there.
     """
 
     def __init__(self, fail_on: str, question: Question, empty: EmptyAnswer) -> None:
@@ -139,9 +140,12 @@ class _AnswerStatus(RunStatus):
     def see(self, item: object) -> None:
         """Take one item into account."""
         super().see(item)
-        if self._question.is_alarm and isinstance(item, OpenRow):
-            (self.damaged if item.hanging else self.unreadable)()
         self.empty.see(item)
+
+    @takes(OpenRow)
+    def _open(self, row: OpenRow) -> None:
+        if self._question.is_alarm:
+            (self.damaged if row.hanging else self.unreadable)()
 
     @property
     def is_found(self) -> bool:

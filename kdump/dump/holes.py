@@ -51,7 +51,7 @@ class HoleWatch:
     """Watches what is read of one log.
 
     Args:
-        log: it.
+        log: the file, and its directory.
 
     Attributes:
         met: what was met.

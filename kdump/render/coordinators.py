@@ -11,6 +11,5 @@ class CoordinatorSink(Sink):
     """Says on stderr which copy of a partition is read, and what a person has to know about an answer."""
 
     @takes(CopyChosen, Remark)
-    def remark(self, remark: CopyChosen | Remark) -> None:
-        """Say what stands beside the answer."""
+    def _remark(self, remark: CopyChosen | Remark) -> None:
         self._error(f"kdump: {remark.sentence}")

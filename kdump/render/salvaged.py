@@ -32,8 +32,7 @@ class SalvageTotals(Dispatcher):
         self.take(item)
 
     @takes(SalvageDone)
-    def done(self, done: SalvageDone) -> None:
-        """Add up a partition that is whole."""
+    def _done(self, done: SalvageDone) -> None:
         found = done.salvaged
         self.partitions += 1
         self.segments += found.segments
@@ -51,18 +50,15 @@ class SalvageTotals(Dispatcher):
             self.not_complete.append((found.partition, done.why_not_complete))
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Count a finding."""
+    def _finding(self, finding: Finding) -> None:
         self.severities[finding.severity] += 1
 
     @takes(OpenFailure)
-    def unread(self, failure: OpenFailure) -> None:
-        """Note what was not read."""
+    def _unread(self, failure: OpenFailure) -> None:
         self.unchecked.append((failure.path, failure.sentence))
 
     @takes(SalvageRefused)
-    def not_made(self, refused: SalvageRefused) -> None:
-        """Note a partition that was not made."""
+    def _not_made(self, refused: SalvageRefused) -> None:
         self.unchecked.append((refused.partition or None, refused.why))
         if refused.partition and not refused.failed:
             self.refused.append(refused.partition)
@@ -88,11 +84,9 @@ class SalvageSink(Sink):
     """Says on stderr what could not be read, or not be made."""
 
     @takes(SalvageRefused)
-    def refused(self, refused: SalvageRefused) -> None:
-        """Say why a partition was not made."""
+    def _refused(self, refused: SalvageRefused) -> None:
         self._error(f"kdump: {refused.why}")
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Say what is wrong with a source."""
+    def _finding(self, finding: Finding) -> None:
         self._error(f"kdump: {finding.code.name} {finding.file}: {finding.message}")

@@ -46,8 +46,7 @@ class Sink(Dispatcher):
         self.take(item, self._wanted)
 
     @takes(OpenFailure)
-    def problem(self, problem: OpenFailure) -> None:
-        """Say what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         self._error(f"kdump: {problem.sentence}")
 
     def end(self, status: int) -> None:

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.storage.open_files import OpenFileCache
 
-CopyLog = tuple["SourceLog", "ScannedLog"]
+LogWithFacts = tuple["SourceLog", "ScannedLog"]
 
 
 def _around(copy: Copy, policies: TopicPolicies) -> Surroundings:
     return NOTHING_AROUND if copy.is_run else surroundings(copy.directory, policies, copy.bases)
 
 
-def has_trace(copy: Copy, logs: Iterable[CopyLog]) -> bool:
+def has_trace(copy: Copy, logs: Iterable[LogWithFacts]) -> bool:
     """Tell whether anything in a copy, or beside it, shows that a cleaner was at work: one hole alone shows nothing.
 
     Args:
@@ -116,7 +116,7 @@ class LineHoles:
     def __init__(
         self,
         name: str,
-        copies: Sequence[tuple[Copy, Sequence[CopyLog], int]],
+        copies: Sequence[tuple[Copy, Sequence[LogWithFacts], int]],
         end: int,
         left_out: RangeSet,
         policies: TopicPolicies,

@@ -68,7 +68,7 @@ class LineWriter:
         bases += [one.log.base for one in work.foreign]
         unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
-        self._known_end = work.witnesses.known_end(line)
+        self._known_end = work.end_evidence.known_end(line)
         self._missing, holes = self._what_is_missing()
         self.rows = FateRows(work.name, self._missing, holes)
         self.left_out = BatchesLeftOut()
@@ -98,7 +98,7 @@ class LineWriter:
                 end = self._known_end
             lost = [first for first, _ in self._work.lost_logs(one.copy) if start < first and end is not None]
             end = min([end or 0, *lost]) if lost else end
-            spans = list(spots_of(one.log.path, one.facts, start, end, self._work.witnesses.cut_end(one)))
+            spans = list(spots_of(one.log.path, one.facts, start, end, self._work.end_evidence.cut_end(one)))
             spots.extend(spans)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, spans)
@@ -115,7 +115,7 @@ class LineWriter:
         holes = self._work.line_holes(self._line)
         if holes.has_trace:  # what a whole copy lacks was cleaned away there, whatever stands in another one
             spots = list(outside(spots, self._work.whole_ranges(self._line)))
-        ends = self._line.last + 1, self._work.witnesses.index_end(self._line)
+        ends = self._line.last + 1, self._work.end_evidence.index_end(self._line)
         return LineLosses(self._work.name, self._path, spots, ends, holes), holes
 
     def _note_tail(self, one: ReadLog, spots: list[MissingRange]) -> None:
@@ -144,7 +144,7 @@ class LineWriter:
         if not any(one.facts.has_transactions for one in self._work.read):
             return
         ends = self._ends()
-        aborts = list(self._work.witnesses.aborts(ends, self._line.last))
+        aborts = list(self._work.end_evidence.aborts(ends, self._line.last))
         fates = TransactionFates(self.left_out.take, self._options.limits.max_uncompressed_bytes)
         fates.learn(aborts)
         expected: int | None = None
@@ -158,7 +158,7 @@ class LineWriter:
                     if expected is not None and first > expected:
                         hole = self._hole(expected, first - 1)
                         if hole is not None:
-                            may_end = not self._work.witnesses.has_no_marker(hole.first, hole.last, ends)
+                            may_end = not self._work.end_evidence.has_no_marker(hole.first, hole.last, ends)
                             fates.step(window.part(start, k))
                             fates.hole(hole, may_end=may_end)
                             start = k
@@ -180,7 +180,7 @@ class LineWriter:
     def _hole(self, first: int, last: int) -> MissingRange | None:
         """Return the hole of a range that the line does not have, None where compaction has made it."""
         spots = self._missing.spots(first, last)
-        if not spots and not self._work.witnesses.lacks_log(first, last):
+        if not spots and not self._work.end_evidence.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
             if all(one.shows_no_loss for one in told):
                 return None

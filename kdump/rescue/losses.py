@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def _range_of(path: str, place: BadBytes, first: int, last: int) -> MissingRange:
     """The offsets that a place of a log is taken for: doubtful where a whole header stands there, else lost."""
     certainty = Certainty.DOUBTFUL if place.is_batch else Certainty.LOST
-    found = MissingRange(first, last, place.codes, path, place.position, place.length, place.records, certainty)
-    return found._replace(is_vouched=place.is_vouched)
+    found = MissingRange(first, last, place.codes, path, place.position, place.length)
+    return found._replace(records=place.records, certainty=certainty, is_vouched=place.is_vouched)
 
 
 def spots_of(
@@ -217,7 +217,7 @@ class LineLosses:
 
     def _plain(self, first: int, last: int, verdict: HoleVerdict) -> Loss:
         because = () if verdict.because is None else (verdict.because.name,)
-        return Loss(self._path, self._partition, None, None, None, first, last, None, verdict.certainty, because)
+        return self._loss(MissingRange(first, last, because, certainty=verdict.certainty), first, last, None)
 
     def _loss(self, spot: MissingRange, first: int, last: int, records: int | None) -> Loss:
         """The loss of a part of a place."""

@@ -17,6 +17,10 @@ from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.ranges import RangeSet
+from kdump.rescue.base_offset.duplicate_batches import AtTwoPlacesError, wrong_in_holes
+from kdump.rescue.base_offset.misplaced_batches import wrong_base_offsets
+from kdump.rescue.base_offset.seen import CopyLog
+from kdump.rescue.end_evidence import EndEvidence
 from kdump.rescue.epochs import NEVER, KnownEpochs, LineHistory, branch_of, goes_another_way
 from kdump.rescue.holes import LineHoles, has_trace
 from kdump.rescue.line import (
@@ -27,7 +31,6 @@ from kdump.rescue.line import (
     PartedError,
     WrongEpochError,
 )
-from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.scanned_log import (
     ReadLog,
     ScannedLog,
@@ -37,8 +40,6 @@ from kdump.rescue.scanned_log import (
 )
 from kdump.rescue.segments import Settings
 from kdump.rescue.standing import Standing, standing_of
-from kdump.rescue.twice import AtTwoPlacesError, CopyLog, moved_in_holes
-from kdump.rescue.witnesses import Witnesses
 from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import first_in_header
@@ -191,7 +192,7 @@ class PartitionSalvage:
             if base is not None and not one.facts.is_renamed:
                 if runs.begins_at_zero:
                     spans[0] = min(base, spans[0][0]), spans[0][1]
-                if runs.ends[-1] == one.source.size and end is not None and self.witnesses.cut_end(one) is None:
+                if runs.ends[-1] == one.source.size and end is not None and self.end_evidence.cut_end(one) is None:
                     ends = [end, *(first for first, _ in self.lost_logs(one.copy) if first > spans[-1][1])]
                     spans[-1] = spans[-1][0], max(spans[-1][1], min(ends) - 1)
             for first, last in spans:
@@ -355,17 +356,17 @@ class PartitionSalvage:
             return
         ends = [(one.facts.first, one.facts.last) for one in self.read]
 
-        def others(own: ReadLog) -> Iterator[OtherLog]:
+        def others(own: ReadLog) -> Iterator[CopyLog]:
             base, stop = own.log.base or 0, NEVER if own.log.next_base is None else own.log.next_base
             for other, (first, last) in zip(self.read, ends, strict=True):
                 if other.copy != own.copy and first is not None and last is not None and first < stop and last >= base:
                     known = None if other.facts.is_renamed else other.log.base
-                    yield OtherLog(other.source, other.facts, known)
+                    yield _copy_log(other, known, other.log.next_base)
 
         for number, one in enumerate(self.read):
             if self._copies[one.copy].is_run or one.log.base is None or one.facts.is_renamed:
                 continue
-            own = OwnLog(one.raw, one.facts, one.log.base, one.log.next_base)
+            own = _copy_log(one, one.log.base, one.log.next_base)
             given = wrong_base_offsets(own, partial(others, one), self._options.limits.max_batch_bytes)
             if given:
                 self._again(number, given)
@@ -378,10 +379,10 @@ class PartitionSalvage:
         """
         if len({one.copy for one in self.read}) < 2 or not any(one.facts.gaps for one in self.read):
             return
-        logs = [CopyLog(one.copy, one.source, one.facts, *self._bounds(one)) for one in self.read]
+        logs = [_copy_log(one, *self._bounds(one)) for one in self.read]
         try:
             given: dict[int, list[Finding]] = {}
-            for number, one in moved_in_holes(logs, self._options.limits.max_batch_bytes, self._preferred()):
+            for number, one in wrong_in_holes(logs, self._options.limits.max_batch_bytes, self._preferred()):
                 given.setdefault(number, []).append(one)
         except AtTwoPlacesError as error:
             sides = "; ".join(
@@ -537,7 +538,7 @@ class PartitionSalvage:
         suspects = [copy.is_to_be_replaced for copy in self._copies]
         for one in self.read:
             logs[one.copy].append(one.facts)
-            suspects[one.copy] |= self.witnesses.cut_end(one) is not None or any(
+            suspects[one.copy] |= self.end_evidence.cut_end(one) is not None or any(
                 self._is_doubted(one.copy, run.epoch, offset)
                 for run in one.facts.epochs
                 for offset in (run.first, run.last)
@@ -836,9 +837,9 @@ class PartitionSalvage:
         return next((data for copy in self._copies if (data := copy.metadata()) is not None), None)
 
     @property
-    def witnesses(self) -> Witnesses:
+    def end_evidence(self) -> EndEvidence:
         """What the files of the copies tell beside their batches, once these are read."""
-        return Witnesses(self._copies, self.read, self._cache, self._options.limits.max_batch_bytes)
+        return EndEvidence(self._copies, self.read, self._cache, self._options.limits.max_batch_bytes)
 
     def settings(self) -> Settings:
         """Return how the segments are written; owner and rights are those of the first log."""
@@ -861,3 +862,8 @@ def log_size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
+
+
+def _copy_log(one: ReadLog, base: int | None, end: int | None) -> CopyLog:
+    """A log to be compared with those of other copies; `base` and `end` as far as anything tells them."""
+    return CopyLog(one.copy, one.raw, one.source, one.facts, base, end)

@@ -33,8 +33,8 @@ class _Piece(TupleValue):
 
     Args:
         start, end: the bytes.
-        first, last, records: what their header says.
         certainty, because: of the loss.
+        first, last, records: what their header says.
         body_end: where the batch ends by that header, None where it does not say it. Where that is not where the next
             one begins, the batch is not all that was here: what the header leaves free is no hole.
         is_odd: the records that the header tells cannot be in its offsets, or in its bytes.
@@ -42,11 +42,11 @@ class _Piece(TupleValue):
 
     start: int
     end: int
-    first: int | None
-    last: int | None
-    records: int | None
     certainty: Certainty
     because: tuple[str, ...]
+    first: int | None = None
+    last: int | None = None
+    records: int | None = None
     body_end: int | None = None
     is_odd: bool = False
 
@@ -106,7 +106,8 @@ class DamageFold:
             stop = min(self._header_end, self._size)
             ends = finding.offset, finding.last_offset
             body_end = batch_end if isinstance(batch_end, int) else None
-            self._add(_Piece(start, stop, *ends, finding.count, certainty, (name,), body_end))
+            piece = _Piece(start, stop, certainty, (name,), *ends)
+            self._add(piece._replace(records=finding.count, body_end=body_end))
             return
         if end <= self._header_end:
             self._explain(name)
@@ -118,7 +119,7 @@ class DamageFold:
             self._pieces[-1] = before._replace(end=end)
             self._explain(name)
         else:
-            self._add(_Piece(start, end, None, None, None, certainty, (name,)))
+            self._add(_Piece(start, end, certainty, (name,)))
 
     def _explain(self, name: str) -> None:
         """One more code for the last piece."""
@@ -136,8 +137,8 @@ class DamageFold:
         if finding.code is Code.B02 and first is not None and first == last:
             records = 1  # no message is empty
         is_odd = finding.code is Code.B01 and records is None
-        names = (finding.code.name,)
-        self._add(_Piece(start, end, first, last, records, Certainty.DOUBTFUL, names, end, is_odd))
+        piece = _Piece(start, end, Certainty.DOUBTFUL, (finding.code.name,), first, last)
+        self._add(piece._replace(records=records, body_end=end, is_odd=is_odd))
 
     def _add(self, piece: _Piece) -> None:
         if len(self._pieces) < _MOST:
@@ -231,7 +232,7 @@ class DamageFold:
 
     def _range(self, piece: _Piece, end: int, first: int, last: int, records: int | None) -> MissingRange:
         place = self._file, piece.start, end - piece.start
-        return MissingRange(first, last, piece.because, *place, records, piece.certainty)
+        return MissingRange(first, last, piece.because, *place, records=records, certainty=piece.certainty)
 
     def finish(self, first: int, known: int | None, why: tuple[str, ...], *, is_last: bool) -> None:
         """Share what is behind the last right batch.
@@ -280,7 +281,7 @@ def _rest_of(piece: _Piece) -> _Piece:
     """What is behind the batch of a header that does not end where the next one begins: nobody knows its offsets."""
     start = piece.end if piece.body_end is None else min(piece.body_end, piece.end)
     certainty = Certainty.DOUBTFUL if Code.L12.name in piece.because else Certainty.LOST
-    return _Piece(start, piece.end, None, None, None, certainty, piece.because)
+    return _Piece(start, piece.end, certainty, piece.because)
 
 
 def below(ranges: Sequence[MissingRange], bound: int | None) -> tuple[MissingRange, ...]:

@@ -54,10 +54,10 @@ def surroundings(partition: PartitionDir, policies: TopicPolicies, bases: Sequen
         None if partition.parsed is None else partition.parsed.topic,
         bases[0] if bases else 0,
         bases[-1] if bases else 0,
-        None if key is None else _cleaned_to(partition, key),
-        evidence_of(partition).before_salvage,
-        partial(exists, os.path.join(partition.log_dir.path, _REMOTE_CACHE)),
-        partial(policies.of, partition),
+        cleaned_to=None if key is None else _cleaned_to(partition, key),
+        salvaged=evidence_of(partition).before_salvage,
+        is_tiered=partial(exists, os.path.join(partition.log_dir.path, _REMOTE_CACHE)),
+        policy=partial(policies.of, partition),
     )
 
 

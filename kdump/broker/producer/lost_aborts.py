@@ -31,7 +31,7 @@ def goes_on(entry: AbortedTxn, end: int, following: int | None, known: Mapping[i
     that is open at the end of the log.
 
     Args:
-        entry: it.
+        entry: of a transaction index.
         end: the offset after the last batch.
         following: base offset of the next segment; None for the last one.
         known: producers at the end of the log.

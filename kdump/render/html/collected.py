@@ -47,7 +47,7 @@ class FoundInFile(FileFindings):
         fold: write out four findings of each code and severity, and no effects.
 
     Attributes:
-        path: the same.
+        path: of the file.
         shown: what is written out.
         marks: the places of errors and warnings, `MARK` numbers each.
         whole: codes of errors and warnings about the whole file.
@@ -94,7 +94,7 @@ class SegmentFound:
         stem: the path of its log without the suffix.
 
     Attributes:
-        stem: the same.
+        stem: the path of its log without the suffix.
         sizes: bytes of each kind of file that was read.
         paths: of these files.
         checked: what is known of its log; None where that was not judged.
@@ -146,7 +146,8 @@ class PartitionFound:
         checked: what verify says of the partition; None for what is none.
 
     Attributes:
-        path, checked: the same.
+        path: of the partition, file or directory.
+        checked: what verify says of the partition; None for what is none.
         files: in which something was found, by path.
         segments: that have a map.
         unread: how many of its files could not be read.
@@ -255,35 +256,29 @@ class Collected(Dispatcher):
         self.take(item, self._wanted)
 
     @takes(SegmentChecked, always=True)
-    def segment(self, segment: SegmentChecked) -> None:
-        """Keep what is known of a log until its files are judged."""
+    def _segment(self, segment: SegmentChecked) -> None:
         self._judged = segment
 
     @takes(OpenFailure, always=True)
-    def problem(self, problem: OpenFailure) -> None:
-        """Note what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
             self._unread.append(problem.path)
 
     @takes(Loss)
-    def loss(self, loss: Loss) -> None:
-        """Put a loss to its file or partition."""
+    def _loss(self, loss: Loss) -> None:
         path = loss.file if loss.file is not None and loss.file in self._named else loss.path
         self._lost.setdefault(path, LossesFound()).take(loss)
 
     @takes(Prediction)
-    def prediction(self, prediction: Prediction) -> None:
-        """Keep what a broker does at its next start."""
+    def _prediction(self, prediction: Prediction) -> None:
         self._predictions.append(prediction)
 
     @takes(Step)
-    def step(self, step: Step) -> None:
-        """Keep what to do next."""
+    def _step(self, step: Step) -> None:
         self.steps.append(step)
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Put a finding to its file."""
+    def _finding(self, finding: Finding) -> None:
         file = self._files.get(finding.file)
         if file is None:
             file = self._files[finding.file] = FoundInFile(finding.file, fold=self.is_folded)
@@ -291,8 +286,7 @@ class Collected(Dispatcher):
         self.codes[finding.code] = self.codes.get(finding.code, 0) + 1 + (finding.more or 0)
 
     @takes(Checked, always=True)
-    def checked(self, item: Checked) -> None:
-        """Put the files of a group to their segments."""
+    def _checked(self, item: Checked) -> None:
         for file in item.files:
             if file.path in self._named:
                 self._loose[file.path] = file.size
@@ -309,8 +303,7 @@ class Collected(Dispatcher):
         self._judged = None
 
     @takes(PartitionChecked, always=True)
-    def partition(self, item: PartitionChecked) -> None:
-        """Put the segments before to a partition."""
+    def _partition(self, item: PartitionChecked) -> None:
         self._segments += [one for one in self._recent.values() if self._keep or self._is_loud(one)]
         self._recent.clear()
         self._partitions[_directory(item.path)] = PartitionFound(item.path, item)

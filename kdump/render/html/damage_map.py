@@ -64,7 +64,7 @@ class MapMark(TupleValue):
 
     @property
     def text(self) -> str:
-        """All of it as a sentence."""
+        """The mark as a sentence."""
         if self.places == 1:
             code = self.codes[0]
             where = byte_span(self.position, self.length)

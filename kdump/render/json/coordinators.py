@@ -21,6 +21,5 @@ class CoordinatorJson(CoordinatorSink, JsonLines):
     """Writes rows and findings as JSON lines, and a summary."""
 
     @takes(ClusterRow)
-    def cluster(self, row: ClusterRow) -> None:
-        """Write what the metadata log has of one thing."""
+    def _cluster(self, row: ClusterRow) -> None:
         self._write(f"{line(row.kind, row.fields)}\n")

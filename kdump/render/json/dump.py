@@ -15,11 +15,11 @@ from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import (
+    CaughtUp,
     Complaint,
     FileStart,
     FileTurn,
     LogStart,
-    Looked,
     OffsetEntries,
     RecordsUnread,
     SanityFailed,
@@ -165,29 +165,25 @@ class DumpJson(DumpSink):
         self._held: dict[str, tuple[FileStart, _Log, Counter[Severity], bool]] = {}  # of those that are followed
 
     @takes(Chunk)
-    def chunk(self, chunk: Chunk) -> None:
-        """Write batches or records."""
+    def _chunk(self, chunk: Chunk) -> None:
         assert self._log is not None
         self._log.add(chunk)
         if not self._stats:
             self._writer.chunk(chunk)
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Write a finding."""
+    def _finding(self, finding: Finding) -> None:
         self._tally.see(finding)
         self._severities[finding.severity] += 1 + (finding.more or 0)
         self._line(row_json(finding))
 
     @takes(Complaint, SanityFailed)
-    def complaint(self, complaint: Complaint | SanityFailed) -> None:
-        """Write what is wrong, in our words."""
+    def _complaint(self, complaint: Complaint | SanityFailed) -> None:
         if complaint.finding is not None:
-            self.finding(complaint.finding)
+            self._finding(complaint.finding)
 
     @takes(OpenFailure)
-    def problem(self, problem: OpenFailure) -> None:
-        """Say what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         self._tally.see(problem)
         self._unread |= problem.path == self._file.path
         if not (self._quiet and problem.kind == "skipped"):
@@ -195,13 +191,11 @@ class DumpJson(DumpSink):
             self._error(f"kdump: {problem.sentence}")
 
     @takes(Figures)
-    def figures(self, figures: Figures) -> None:
-        """Write what the logs of a directory come to."""
+    def _figures(self, figures: Figures) -> None:
         self._line(row_json(figures))
 
-    @takes(Looked)
-    def caught_up(self, _item: Looked) -> None:
-        """Write out what is held."""
+    @takes(CaughtUp)
+    def _caught_up(self, _item: CaughtUp) -> None:
         self._writer.flush()
 
     def end(self, *, dead: bool) -> None:
@@ -255,8 +249,7 @@ class DumpJson(DumpSink):
         self._writer.text(f"{text}\n")
 
     @takes(FileStart)
-    def start(self, file: FileStart) -> None:
-        """Write that a file begins, and what the log before comes to."""
+    def _start(self, file: FileStart) -> None:
         self._segment()
         self._file, self._entries = file, 0
         self._severities.clear()
@@ -278,7 +271,7 @@ class DumpJson(DumpSink):
         self._line(row_json(FileRow(file.path, file.kind.value, file.base_offset, file.size)))
 
     @takes(FileTurn)
-    def turn(self, turn: FileTurn) -> None:
+    def _turn(self, turn: FileTurn) -> None:
         """Take in hand a file of one directory; what was in hand of another one goes on later."""
         directory = os.path.dirname(turn.file.path)
         if self._log is not None:
@@ -288,7 +281,7 @@ class DumpJson(DumpSink):
         else:
             self._file, self._log, self._severities, self._unread = turn.file, None, Counter(), False
         if turn.is_new:
-            self.start(turn.file)
+            self._start(turn.file)
         else:
             self._writer.begin(turn.file.path, self._decode())
 
@@ -319,22 +312,19 @@ class DumpJson(DumpSink):
         self._line(row_json(row))
 
     @takes(OffsetEntries)
-    def offsets(self, item: OffsetEntries) -> None:
-        """Write entries of an offset index."""
+    def _offsets(self, item: OffsetEntries) -> None:
         self._index("index", ("offset", "position"), zip(item.offsets, item.positions, strict=True))
 
     @takes(TimeEntries)
-    def times(self, item: TimeEntries) -> None:
-        """Write entries of a time index."""
+    def _times(self, item: TimeEntries) -> None:
         self._index("timeindex", ("timestamp", "offset"), zip(item.timestamps, item.offsets, strict=True))
 
     @takes(LogStart, RecordsUnread)
-    def known(self, _item: LogStart | RecordsUnread) -> None:
+    def _known(self, _item: LogStart | RecordsUnread) -> None:
         """Write nothing: the one is in the file's name, the other is said behind all."""
 
     @takes(object)
-    def entry(self, item: Item) -> None:
-        """Write an entry of a small file."""
+    def _entry(self, item: Item) -> None:
         if self._stats:
             return
         from kdump.render.json.state import state_json

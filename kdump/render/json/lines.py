@@ -45,8 +45,7 @@ class JsonLines(Sink):
         self._totals = tally
 
     @takes(Row)
-    def row(self, row: Row) -> None:
-        """Write a row."""
+    def _row(self, row: Row) -> None:
         self._write(f"{row_json(row)}\n")
 
     def end(self, status: int) -> None:

@@ -108,13 +108,11 @@ class RetentionJson(JsonLines):
     """Writes JSON lines; each stands for itself, and no summary behind them."""
 
     @takes(Retained)
-    def retained(self, row: Retained) -> None:
-        """Write what is deleted."""
+    def _retained(self, row: Retained) -> None:
         self._write(f"{retained_json(row)}\n")
 
     @takes(Compacted)
-    def compacted(self, row: Compacted) -> None:
-        """Write what is compacted."""
+    def _compacted(self, row: Compacted) -> None:
         for piece in compacted_json(row):
             self._write(piece)
         self._write("\n")

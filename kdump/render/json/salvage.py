@@ -44,13 +44,12 @@ class SalvageJson(SalvageSink, JsonLines):
         self._rows = rows
 
     @takes(SalvageDone)
-    def done(self, done: SalvageDone) -> None:
-        """Write the rows of a partition."""
+    def _done(self, done: SalvageDone) -> None:
         for text in self._rows(done.rows):
             is_last = not done.is_new and text.startswith('{"type":"salvage"')
             self._write(f"{_former(text, done.changed) if is_last else text}\n")
         for finding in done.left:
-            self.row(finding)
+            self._row(finding)
         for note in done.notes:
             self._error(f"kdump: {note}")
 
@@ -58,5 +57,5 @@ class SalvageJson(SalvageSink, JsonLines):
         """Write what to do where not all could be read, or was named, and the summary."""
         steps = dict.fromkeys((one.command, one.why) for _, some in self._salvaged.not_complete for one in some)
         for number, (command, why) in enumerate(steps, 1):
-            self.row(Step(number, command, why))
+            self._row(Step(number, command, why))
         super().end(status)

@@ -97,47 +97,41 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         }
 
     @takes(GroupRow)
-    def group(self, row: GroupRow) -> None:
-        """Keep a group until its partition is done."""
+    def _group(self, row: GroupRow) -> None:
         if row.group_type == SHARE:
             self._shares.append(row)
         else:
             self._groups[row.group] = row
 
     @takes(CommitRow)
-    def commit(self, row: CommitRow) -> None:
-        """Keep a commit until its partition is done."""
+    def _commit(self, row: CommitRow) -> None:
         (self._shares if row.group_type == SHARE else self._commits).append(row)
 
     @takes(TransactionRow, ChangeRow, ClusterRow)
-    def keep(self, row: Value) -> None:
-        """Keep a row until its partition is done."""
+    def _keep(self, row: Value) -> None:
         self._held[type(row)].append(row)
 
     @takes(Horizon)
-    def horizon(self, horizon: Horizon) -> None:
-        """Say since when the rows are exact."""
+    def _horizon(self, horizon: Horizon) -> None:
         if horizon.exact_from is not None:
             why = "it begins with a snapshot" if horizon.partition == _METADATA else "before that compaction has erased"
             self._error(f"kdump: {horizon.partition}: exact since {time(horizon.exact_from)}: {why}")
 
-    def finding(self, finding: Finding) -> None:
-        """Write a finding."""
+    def _finding(self, finding: Finding) -> None:
         self._lacks |= finding.severity is Severity.ERROR
-        super().finding(finding)
+        super()._finding(finding)
 
-    def problem(self, problem: OpenFailure) -> None:
-        """Say what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         self._lacks |= problem.kind != "skipped"
-        super().problem(problem)
+        super()._problem(problem)
 
     def end(self, _status: int) -> None:
         """Write what is held, and how far it can be trusted."""
-        self.flush()
+        self._flush()
         self._groups.update((row.group, row) for row in self._shares if isinstance(row, GroupRow))
         commits = [row for row in self._shares if isinstance(row, CommitRow)]
         self._commits.extend(sorted(commits, key=lambda row: (row.group, row.topic, row.partition)))
-        self.flush()
+        self._flush()
         if self._inexact:
             said = f"not exact: {self._inexact:,} of {counted(self._told, 'line')}: newer values may be lost or erased"
             write_sentence(self._console, Text(said, style="yellow"))
@@ -145,8 +139,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             write_sentence(self._console, Text("exact: no newer value is lost or erased", style="green"))
 
     @takes(Checked)
-    def flush(self, _item: object = None) -> None:
-        """Write the rows of a partition."""
+    def _flush(self, _item: object = None) -> None:
         exact = [*(row.exact for row in self._commits), *(row.exact for row in self._transactions)]
         exact.extend(row.exact for row in self._without_commits())
         self._told += len(exact)
@@ -244,8 +237,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         return self._safe(value_text(value, is_time=False))
 
     @takes(OpenRow)
-    def open(self, row: OpenRow) -> None:
-        """Write what an open transaction blocks, and how it is ended."""
+    def _open(self, row: OpenRow) -> None:
         where = f"{self._safe(row.topic)}-{row.partition}"
         verdict = {True: "HANGING", False: "open", None: "open, nobody can tell for how long"}[row.hanging]
         head = Text(f"{where}   {verdict}", style="bold red" if row.hanging else "bold")

@@ -73,8 +73,7 @@ class RetentionTable(TableSink):
         write_sentence(self._console, Text(f"{what}: {gone}"))
 
     @takes(Retained)
-    def retained(self, row: Retained) -> None:
-        """Write what is deleted."""
+    def _retained(self, row: Retained) -> None:
         log, count = row.log, len(row.gone)
         gone = sum(segment.size for segment in row.gone)
         self._unknown += row.deletion is None
@@ -135,8 +134,7 @@ class RetentionTable(TableSink):
             write_sentence(self._console, Text(f"  {segments[count].base_offset}: {verdict(row, count)}"))
 
     @takes(Compacted)
-    def compacted(self, row: Compacted) -> None:
-        """Write what is compacted."""
+    def _compacted(self, row: Compacted) -> None:
         part = row.part
         ratio = "nothing" if part.dirty_ratio is None else f"{100 * part.dirty_ratio:.1f} %"
         until = f"{part.first_dirty_offset} to {part.clean_until_offset}"

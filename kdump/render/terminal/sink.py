@@ -31,6 +31,5 @@ class TableSink(Sink):
         self._safe: Callable[[str], str] = str if raw else escape
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Write a finding."""
+    def _finding(self, finding: Finding) -> None:
         write_finding(self._console, finding)

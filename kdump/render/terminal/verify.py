@@ -87,27 +87,13 @@ class VerifyTable(Sink):
         self._outlook = _Outlook(lambda path, partition: self._safe(partition if self._is_alone else path), fold=fold)
 
     @takes(Loss, always=True)
-    def loss(self, loss: Loss) -> None:
-        """Add up what readers of a partition do not get."""
+    def _loss(self, loss: Loss) -> None:
         self._losses.add(loss)
         if loss.counts and loss.file in self._named:
             self._named[loss.file] = True
 
-    @takes(Checked, always=True)
-    def checked(self, item: Checked) -> None:
-        """Put what was found in a group to what is known of its directory."""
-        self._checked(item.files)
-
-    @takes(PartitionChecked, always=True)
-    def partition(self, item: PartitionChecked) -> None:
-        """Write the row of a partition, and what is wrong there."""
-        self._partition(item)
-        self._outlook.ends[item.path] = item.end_offset
-        self._losses.end()
-
     @takes(Step, Prediction)
-    def ahead(self, item: Step | Prediction) -> None:
-        """Keep what comes next until the end."""
+    def _ahead(self, item: Step | Prediction) -> None:
         self._outlook.take(item)
 
     def end(self, code: int) -> None:
@@ -117,7 +103,7 @@ class VerifyTable(Sink):
             code: the exit status.
         """
         self._losses.end()
-        self._checked(())
+        self._close(())
         self._loose()
         self._page.folded()
         if self._wanted is None:
@@ -136,14 +122,13 @@ class VerifyTable(Sink):
         if sentence is not None:
             self._page.lost(self._safe(lost.path), escape(sentence))
 
-    def problem(self, problem: OpenFailure) -> None:
-        """Say what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
             self._unread.setdefault(os.path.dirname(problem.path), []).append(problem.path)
-        super().problem(problem)
+        super()._problem(problem)
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
+    def _finding(self, finding: Finding) -> None:
         """Hold a finding until the row of its partition is written."""
         self._outlook.take(finding)
         file = self._held.get(finding.file) or self._group.get(finding.file)
@@ -158,7 +143,11 @@ class VerifyTable(Sink):
                 one.held.clear()
             self._count = 0
 
-    def _checked(self, files: Sequence[CheckedFile]) -> None:
+    @takes(Checked, always=True)
+    def _checked(self, item: Checked) -> None:
+        self._close(item.files)
+
+    def _close(self, files: Sequence[CheckedFile]) -> None:
         """Put what was found in a group to what is known of its directory."""
         paths = [file.path for file in files] or list(self._group)
         if any(path in self._named for path in paths):
@@ -195,8 +184,9 @@ class VerifyTable(Sink):
             self._page.row("file", self._safe(path), (length,), word, _counts(severities))
         self._block(self._safe(path) if has_row else None, file)
 
+    @takes(PartitionChecked, always=True)
     def _partition(self, item: PartitionChecked) -> None:
-        self._checked(())
+        self._close(())
         directory = os.path.dirname(os.path.join(item.path, "x"))
         self._enter(directory)
         severities: Counter[Severity] = Counter()
@@ -219,6 +209,8 @@ class VerifyTable(Sink):
         for path, file in self._held.items():
             self._block(self._safe(path.removeprefix(directory).lstrip("/") or path), file)
         self._let_go()
+        self._outlook.ends[item.path] = item.end_offset
+        self._losses.end()
 
     def _block(self, heading: str | None, file: _File) -> None:
         kept = [one for one in file.folded() if self._notes or one.severity is not Severity.NOTE]
@@ -249,17 +241,15 @@ class _Outlook(Dispatcher):
         self._worst: Finding | None = None
 
     @takes(Step)
-    def step(self, step: Step) -> None:
-        """Keep what to do."""
+    def _step(self, step: Step) -> None:
         self._steps.append(step)
 
     @takes(Prediction)
-    def prediction(self, prediction: Prediction) -> None:
-        """Keep what a broker does at its next start."""
+    def _prediction(self, prediction: Prediction) -> None:
         self._predictions.setdefault(prediction.path, []).append(prediction)
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
+    def _finding(self, finding: Finding) -> None:
         """Keep the first error, or the first finding where there is none."""
         is_first_error = finding.severity is Severity.ERROR and self._worst_severity is not Severity.ERROR
         if self._worst is None or is_first_error:

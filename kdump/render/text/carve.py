@@ -45,16 +45,14 @@ class CarveText(Sink):
         self._runs = self._owned = self._records = 0
 
     @takes(CarvedRun)
-    def run(self, run: CarvedRun) -> None:
-        """Write the line of a run."""
+    def _run(self, run: CarvedRun) -> None:
         self._runs += 1
         self._records += run.records
         self._owned += run.partition is not None
         self._write(f"{escape(_line(run))}\n")
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Write the line of a finding."""
+    def _finding(self, finding: Finding) -> None:
         self._error(finding_line(finding))
 
     def end(self, _status: int) -> None:

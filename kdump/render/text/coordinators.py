@@ -142,15 +142,13 @@ class CoordinatorText(CoordinatorSink, TextLines):
     """Writes a line for each row; findings go to stderr."""
 
     @takes(*_LINES)
-    def row(self, row: object) -> None:
-        """Write the line of a row."""
+    def _row(self, row: object) -> None:
         made = row_line(row)
         if made is not None:
             self._write(f"{made}\n")
 
     @takes(OpenRow)
-    def open(self, row: OpenRow) -> None:
-        """Write the line of an open transaction, and how it is ended."""
+    def _open(self, row: OpenRow) -> None:
         self._write("".join(f"{line}\n" for line in (_open(row), *abort_lines(row))))
 
 
@@ -175,14 +173,14 @@ class ResetCsv(CoordinatorSink, TextLines):
         self.refused = False
 
     @takes(GroupRow)
-    def group(self, row: GroupRow) -> None:
+    def _group(self, row: GroupRow) -> None:
         """Remember a share group: it is left out."""
         if row.group_type == SHARE:
             self._shares.add(row.group)
 
     def end(self, _status: int) -> None:
         """Say what is left out, and how far the file can be trusted: it has no room for that."""
-        self.end_of_partition()
+        self._end_of_partition()
         for name in sorted(self._shares):
             self.refused |= self._asked > 0
             self._error(f"kdump: group {escape(name)}: a share group is left out: {_RESET_SHARE}")
@@ -192,8 +190,7 @@ class ResetCsv(CoordinatorSink, TextLines):
             self._error(f"kdump: not exact: {what}: {why}")
 
     @takes(CommitRow)
-    def commit(self, row: CommitRow) -> None:
-        """Write an offset that a group has committed."""
+    def _commit(self, row: CommitRow) -> None:
         if row.group_type == SHARE:
             self._shares.add(row.group)
             return

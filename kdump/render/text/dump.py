@@ -17,6 +17,7 @@ from kdump.finding import Finding
 from kdump.format.java_values import string_hash
 from kdump.format.record.chunk import Chunk
 from kdump.item import (
+    CaughtUp,
     Complaint,
     ComplaintKind,
     Died,
@@ -25,15 +26,14 @@ from kdump.item import (
     IndexEmpty,
     IndexPassed,
     LogStart,
-    Looked,
     OffsetEntries,
     RecordsUnread,
     SanityFailed,
+    SkippedFile,
     SnapshotError,
     SnapshotStart,
     TimeEntries,
     TrailingBytes,
-    Unknown,
 )
 from kdump.render.dump_sink import DumpSink
 from kdump.render.terminal.sentences import fitter_of
@@ -222,11 +222,6 @@ def _java_utf8(data: bytes) -> bytes:
     return java_utf8(data)
 
 
-def write_text(text: str) -> None:
-    """Write text to stdout; names that are not UTF-8 go out as the bytes they are."""
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
-
-
 def error_line(line: str) -> None:
     """Write one line to stderr, after all that stdout got."""
     sys.stdout.buffer.flush()
@@ -296,67 +291,57 @@ class TextSink(DumpSink):
         self._findings = FindingLines(partial(self._stderr, to=sentence))
 
     @takes(Chunk, always=True)
-    def chunk(self, chunk: Chunk) -> str | None:
+    def _chunk(self, chunk: Chunk) -> str | None:
         """Write batches or records; return why Kafka's tool ends in the middle of them."""
         return self._writer.chunk(chunk)
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Write a finding, unless there were many like it."""
+    def _finding(self, finding: Finding) -> None:
         self._findings(finding)
 
     @takes(OpenFailure)
-    def problem(self, problem: OpenFailure) -> None:
-        """Say what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         self._stderr(f"kdump: {escape(problem.sentence)}", self._sentence)
 
     @takes(Complaint, always=True)
-    def complaint(self, complaint: Complaint) -> None:
+    def _complaint(self, complaint: Complaint) -> None:
         """Keep a complaint of Kafka's tool until the end."""
         self._complaints.add(complaint)
 
     @takes(FileStart, always=True)
-    def file(self, file: FileStart) -> None:
-        """Write that a file begins."""
+    def _file(self, file: FileStart) -> None:
         self._findings.end_of_file()
         self.go_on(file)
         self._line(f"Dumping {file.path}")
 
     @takes(FileTurn, always=True)
-    def turn(self, turn: FileTurn) -> None:
-        """Write that a file begins, or goes on."""
-        self.file(turn.file)
+    def _turn(self, turn: FileTurn) -> None:
+        self._file(turn.file)
 
-    @takes(Looked, always=True)
-    def caught_up(self, _item: Looked) -> None:
-        """Write out what is held."""
+    @takes(CaughtUp, always=True)
+    def _caught_up(self, _item: CaughtUp) -> None:
         self._findings.end_of_file()
         self._writer.flush()
 
     @takes(SnapshotError, SanityFailed, always=True)
-    def message(self, item: SnapshotError | SanityFailed) -> None:
-        """Write what Kafka's tool says on stderr."""
+    def _message(self, item: SnapshotError | SanityFailed) -> None:
         self._stderr(item.message)
 
-    @takes(Unknown, always=True)
-    def skipped(self, item: Unknown) -> None:
-        """Write that a file is of no kind that is known."""
+    @takes(SkippedFile, always=True)
+    def _skipped(self, item: SkippedFile) -> None:
         self._stderr(self._name(f"Ignoring unknown file {item.path}"))
 
     @takes(Died, always=True)
-    def dead(self, item: Died) -> None:
-        """Write how Kafka's tool ends."""
+    def _dead(self, item: Died) -> None:
         self.died(item.exception)
 
     @takes(OffsetEntries, always=True)
-    def offsets(self, item: OffsetEntries) -> None:
-        """Write entries of an offset index."""
+    def _offsets(self, item: OffsetEntries) -> None:
         pairs = zip(item.offsets, item.positions, strict=True)
         self._writer.text("".join([f"offset: {offset} position: {position}\n" for offset, position in pairs]))
 
     @takes(TimeEntries, always=True)
-    def times(self, item: TimeEntries) -> None:
-        """Write entries of a time index."""
+    def _times(self, item: TimeEntries) -> None:
         times: Iterable[int | str] = item.timestamps
         if self._iso:
             from kdump.words.times import time_text
@@ -366,38 +351,32 @@ class TextSink(DumpSink):
         self._writer.text("".join([f"timestamp: {time} offset: {offset}\n" for time, offset in entries]))
 
     @takes(IndexEmpty, always=True)
-    def index_empty(self, item: IndexEmpty) -> None:
-        """Write that an index has no entry."""
+    def _index_empty(self, item: IndexEmpty) -> None:
         self._line(f"{item.path} is empty.")
 
     @takes(IndexPassed, always=True)
-    def index_passed(self, item: IndexPassed) -> None:
-        """Write that an index is sound."""
+    def _index_passed(self, item: IndexPassed) -> None:
         self._line(f"{item.path} passed sanity check.")
 
     @takes(RecordsUnread, always=True)
-    def records_unread(self, _item: RecordsUnread) -> None:
+    def _records_unread(self, _item: RecordsUnread) -> None:
         """Write nothing: it is said behind all."""
 
     @takes(LogStart, always=True)
-    def log_start(self, item: LogStart) -> None:
-        """Write where a log begins."""
+    def _log_start(self, item: LogStart) -> None:
         self._writer.text(f"Log starting offset: {item.base_offset}\n")
 
     @takes(SnapshotStart, always=True)
-    def snapshot_start(self, item: SnapshotStart) -> None:
-        """Write where a snapshot ends."""
+    def _snapshot_start(self, item: SnapshotStart) -> None:
         end = f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}"
         self._writer.text("KRaft bootstrap snapshot\n" if item.end_offset is None else f"{end}\n")
 
     @takes(TrailingBytes, always=True)
-    def trailing_bytes(self, item: TrailingBytes) -> None:
-        """Write how much at the end of a file is no batch."""
+    def _trailing_bytes(self, item: TrailingBytes) -> None:
         self._writer.text(f"Found {item.size} invalid bytes at the end of {item.name}\n")
 
     @takes(object, always=True)
-    def entry(self, item: Item) -> None:
-        """Write an entry of a small file."""
+    def _entry(self, item: Item) -> None:
         from kdump.render.text.state import state_text
 
         for text in state_text(item, self._dialect, iso=self._iso):

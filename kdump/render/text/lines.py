@@ -27,15 +27,14 @@ class TextLines(Sink):
         self._findings = FindingLines(error)
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Write a finding, unless there were many like it."""
+    def _finding(self, finding: Finding) -> None:
         self._findings(finding)
 
     @takes(PartitionChecked)
-    def end_of_partition(self, _item: object = None) -> None:
+    def _end_of_partition(self, _item: object = None) -> None:
         """Say how many findings were left out."""
         self._findings.end_of_file()
 
     def end(self, _status: int) -> None:
         """Say how many findings were left out."""
-        self.end_of_partition()
+        self._end_of_partition()

@@ -242,9 +242,9 @@ class RetentionText(TextLines):
         self._findings = FindingLines(self._line)
 
     @takes(Retained)
-    def retained(self, row: Retained) -> None:
+    def _retained(self, row: Retained) -> None:
         """Write what is deleted; what was found comes before it, and none of the next partition's is counted to it."""
-        self.end_of_partition()
+        self._end_of_partition()
         self._partitions += 1
         self._unknown += row.deletion is None
         self._segments += len(row.log.segments)
@@ -254,14 +254,13 @@ class RetentionText(TextLines):
             self._line(line)
 
     @takes(Compacted)
-    def compacted(self, row: Compacted) -> None:
-        """Write what is compacted."""
+    def _compacted(self, row: Compacted) -> None:
         for line in compacted_lines(row):
             self._line(line)
 
     def end(self, _status: int) -> None:
         """Write the summary."""
-        self.end_of_partition()
+        self._end_of_partition()
         self._line(
             f"judged partitions={self._partitions} segments={self._segments} deleted={self._gone} "
             f"deletedBytes={self._bytes}{f' unknown={self._unknown}' if self._unknown else ''}"

@@ -44,7 +44,7 @@ class SalvageText(SalvageSink):
         self._escape = (lambda text: text) if raw else escape
 
     @takes(SalvageDone)
-    def done(self, done: SalvageDone) -> None:
+    def _done(self, done: SalvageDone) -> None:
         """Write the lines of a new partition; those of a kept one come at the end."""
         if done.is_new:
             self._has_new = True

@@ -46,29 +46,25 @@ class StatsLines(DumpSink):
         self._findings = FindingLines(error)
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Write a finding, unless there were many like it."""
+    def _finding(self, finding: Finding) -> None:
         self._findings(finding)
 
     @takes(Complaint, SanityFailed, always=True)
-    def complaint(self, complaint: Complaint | SanityFailed) -> None:
-        """Write what is wrong, in our words."""
+    def _complaint(self, complaint: Complaint | SanityFailed) -> None:
         if complaint.finding is not None:
             self._findings(complaint.finding)
 
     @takes(FileStart, always=True)
-    def file(self, _file: FileStart) -> None:
+    def _file(self, _file: FileStart) -> None:
         """Say how many findings were left out of the file before."""
         self._findings.end_of_file()
 
     @takes(OpenFailure)
-    def problem(self, problem: OpenFailure) -> None:
-        """Say what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         self._error(f"kdump: {escape(problem.sentence)}")
 
     @takes(Figures, always=True)
-    def figures(self, figures: Figures) -> None:
-        """Write what the logs of a directory come to."""
+    def _figures(self, figures: Figures) -> None:
         for text in figures_text(figures):
             self._write(f"{escape(text) if self._careful else text}\n")
 

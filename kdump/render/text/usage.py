@@ -46,22 +46,20 @@ class UsageText(Sink):
         self._rows: list[Usage] = []  # of a terminal: the longest bar is known at the end
 
     @takes(Usage)
-    def row(self, row: Usage) -> None:
-        """Write the line of a row, or keep it for the chart."""
+    def _row(self, row: Usage) -> None:
         if self._terminal is None:
             self._write(f"{escape(_line(row))}\n")
         else:
             self._rows.append(row)
 
     @takes(Growth)
-    def growth(self, growth: Growth) -> None:
+    def _growth(self, growth: Growth) -> None:
         """Write the line of a growth; it comes behind all rows."""
         self._chart()
         self._write_fitted(escape(_growth_line(growth, self._terminal)))
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
-        """Write the line of a finding that is no note."""
+    def _finding(self, finding: Finding) -> None:
         if finding.severity is not Severity.NOTE:
             self._error(finding_line(finding))
 

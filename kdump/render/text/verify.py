@@ -68,28 +68,23 @@ class VerifyText(Sink):
         self._damaged: set[str] = set()  # directories with an error
 
     @takes(Loss, always=True)
-    def loss(self, loss: Loss) -> None:
-        """Add up what readers of a partition do not get."""
+    def _loss(self, loss: Loss) -> None:
         self._losses.add(loss)
 
     @takes(PartitionChecked, always=True)
-    def partition(self, _item: PartitionChecked) -> None:
-        """Write what the partition has lost."""
+    def _partition(self, _item: PartitionChecked) -> None:
         self._losses.end()
 
     @takes(Checked, always=True)
-    def checked(self, item: Checked) -> None:
-        """Write what is known of the files of a group."""
+    def _checked(self, item: Checked) -> None:
         self._close([file.path for file in item.files])
 
     @takes(Prediction)
-    def prediction(self, prediction: Prediction) -> None:
-        """Write what a broker does at its next start."""
+    def _prediction(self, prediction: Prediction) -> None:
         self._line(prediction_line(prediction))
 
     @takes(Step)
-    def step(self, step: Step) -> None:
-        """Write what to do next."""
+    def _step(self, step: Step) -> None:
         self._close(())
         self._losses.end()
         self._line(step_line(step))
@@ -119,7 +114,7 @@ class VerifyText(Sink):
             self._line(escape(sentence))
 
     @takes(Finding)
-    def finding(self, finding: Finding) -> None:
+    def _finding(self, finding: Finding) -> None:
         """Hold a finding until the status of its file is known, or write it."""
         if finding.severity is Severity.ERROR:
             self._damaged.add(os.path.join(os.path.dirname(finding.file) or os.curdir, ""))
@@ -134,11 +129,10 @@ class VerifyText(Sink):
         elif file.add(finding) and is_listed:
             file.lines.append(finding_line(finding))
 
-    def problem(self, problem: OpenFailure) -> None:
-        """Say what was not read."""
+    def _problem(self, problem: OpenFailure) -> None:
         self._unread.add(problem.path)
         self._line(f"{_UNREAD}\t{escape(problem.path)}")
-        super().problem(problem)
+        super()._problem(problem)
 
     def _close(self, judged: Iterable[str]) -> None:
         """Write what is known of the files of a group; what was found of others is about files that are not there."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.render.text import _text
-from kdump.render.text.buffer import MOST_ROOM, PIECE, ROOM, LineBuffer
+from kdump.render.text.buffer import BUFFER_SIZE, MOST_BUFFERED, PIECE, LineBuffer
 from kdump.words.times import iso
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class TextWriter(LineBuffer):
                 chunk.rows,
                 r,
                 filled,
-                self._room,
+                self._buffer,
                 self._at,
                 self._mode,
                 self._slow_text,
@@ -135,10 +135,10 @@ class TextWriter(LineBuffer):
         """Make room for the line of record r, unless it is too long to be held."""
         at = r * layout.RECORD_WIDTH
         need = _LINE + 3 * (chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT])
-        need = max(need, 2 * len(self._room))
-        if need > MOST_ROOM:
+        need = max(need, 2 * len(self._buffer))
+        if need > MOST_BUFFERED:
             return False
-        self._room = memoryview(bytearray(need))
+        self._buffer = memoryview(bytearray(need))
         return True
 
     def _long_line(self, chunk: Chunk, k: int, r: int) -> str | None:
@@ -159,7 +159,7 @@ class TextWriter(LineBuffer):
         batch[layout.ATTRIBUTES] &= ~layout.CONTROL_FLAG  # the kernel must not look for the key of a control record:
         shown[layout.R_BATCH] = 0  # the sizes are those of the whole record, which is not in the buffer
         self.flush()
-        self._room = memoryview(bytearray(ROOM))
+        self._buffer = memoryview(bytearray(BUFFER_SIZE))
         *_, self._at, _, _ = _text.render(
             chunk.view,
             batch,
@@ -169,7 +169,7 @@ class TextWriter(LineBuffer):
             shown,
             0,
             1,
-            self._room,
+            self._buffer,
             0,
             self._mode & ~_CONTENTS,
             self._slow_text,
@@ -202,7 +202,7 @@ class TextWriter(LineBuffer):
         """Put the keys of many headers into the line in hand."""
         from kdump.format.record.cut_record import HEADERS
 
-        before, mark, after = bytes(self._room[: self._at]).partition(_NO_HEADERS)
+        before, mark, after = bytes(self._buffer[: self._at]).partition(_NO_HEADERS)
         if not mark:
             return  # they are not asked for
         self._at = len(before) + len(_NO_HEADERS) - 1
@@ -228,7 +228,7 @@ class TextWriter(LineBuffer):
         while count:
             start = at
             at, count, self._at = _text.header_keys(
-                view, at, len(view), count, begun, self._room, self._at, careful, self._slow_text
+                view, at, len(view), count, begun, self._buffer, self._at, careful, self._slow_text
             )
             begun = begun or at > start
             if count:

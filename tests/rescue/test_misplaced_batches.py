@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.source import BytesSource
-from kdump.rescue.scanned_log import read_log
-from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
+from kdump.rescue.base_offset.misplaced_batches import wrong_base_offsets
+from kdump.rescue.base_offset.seen import CopyLog
 from kdump.rescue.salvage import Wanted, salvage
+from kdump.rescue.scanned_log import read_log
 from tests.support.healing import OPTIONS, batches
 from tests.support.partitions import name, write
 from tests.support.repair_trees import Quick
@@ -17,6 +18,8 @@ from tests.support.segments import batch
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from kdump.rescue.scanned_log import ScannedLog
 
 
 class CountedSource(BytesSource):
@@ -45,14 +48,18 @@ def torn(part: bytes) -> bytes:
     return part[:-1] + bytes([part[-1] ^ 1])
 
 
+def _copy_log(source: BytesSource, facts: ScannedLog, copy: int) -> CopyLog:
+    return CopyLog(copy, source, source, facts, 0, None)
+
+
 def found(own: Sequence[bytes], *others: Sequence[bytes]) -> list[tuple[Any, Any]]:
     """What is found and expected of the batches of a log, by those of the copies."""
 
     def facts(parts: Sequence[bytes]) -> Any:
         return read_log(BytesSource(b"".join(parts)), 0, OPTIONS.limits, EpochsAround())
 
-    logs = [OtherLog(CountedSource(b"".join(parts)), facts(parts), 0) for parts in others]
-    mine = OwnLog(BytesSource(b"".join(own)), facts(own), 0, None)
+    logs = [_copy_log(CountedSource(b"".join(parts)), facts(parts), 1) for parts in others]
+    mine = _copy_log(BytesSource(b"".join(own)), facts(own), 0)
     return [(one.found, one.expected) for one in wrong_base_offsets(mine, lambda: logs, 1 << 26)]
 
 
@@ -82,8 +89,8 @@ def test_an_equal_crc_and_size_are_not_the_same_bytes() -> None:
     other[5] = bytes(forged)
     mine = read_log(BytesSource(b"".join(OWN)), 0, OPTIONS.limits, EpochsAround())
     theirs = read_log(BytesSource(b"".join(PARTS)), 0, OPTIONS.limits, EpochsAround())
-    own = OwnLog(BytesSource(b"".join(OWN)), mine, 0, None)
-    logs = [OtherLog(BytesSource(b"".join(other)), theirs, 0)]
+    own = _copy_log(BytesSource(b"".join(OWN)), mine, 0)
+    logs = [_copy_log(BytesSource(b"".join(other)), theirs, 1)]
     assert wrong_base_offsets(own, lambda: logs, 1 << 26) == []
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.storage.open_files import OpenFileCache
 
 
-class Witnesses:
+class EndEvidence:
     """What the files of the copies tell beside their batches.
 
     Args:
@@ -81,7 +81,8 @@ class Witnesses:
         codes: tuple[str, ...] = ("L02",) if facts.places and "L02" in facts.places[-1].codes else ()
         known = [code for offset, code in self._known_by_indexes(one) if last + 1 < offset <= after]
         codes = tuple(known) if "X07" in known else codes  # a time index alone may be an older copy
-        return BadBytes(one.raw.size, 0, None, None, None, False, codes, False) if codes else None
+        nothing = None, None, None  # neither offsets nor records
+        return BadBytes(one.raw.size, 0, *nothing, is_batch=False, codes=codes, is_exact=False) if codes else None
 
     def _known_by_indexes(self, one: ReadLog) -> list[tuple[int, str]]:
         """The offsets that a log must have reached by its indexes, and the codes of what they show."""
@@ -90,10 +91,7 @@ class Witnesses:
             return []
         last = facts.last if facts.last is not None else base - 1
         with suppress(OSError):
-            segment, end = (
-                self._copies[one.copy].segment(one.log, self._cache),
-                facts.runs.end,
-            )
+            segment, end = self._copies[one.copy].segment(one.log, self._cache), facts.runs.end
             known = list(segment.known_ends(end - 1, last, None))
             if len(known) == 1 and known[0][1] == "T04":  # without the offset index its timestamp counts
                 known = list(segment.known_ends(end - 1, last, self._latest(one)))

@@ -11,85 +11,28 @@ once for all of them.
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
-from kdump.format.batch import layout
 from kdump.format.batch.header_fields import Overlay
-from kdump.format.batch.window import header_at
-from kdump.rescue.epochs import NEVER
-from kdump.value import TupleValue
+from kdump.rescue.base_offset.seen import FIELD, are_same_bytes, seen_at, seen_in, with_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kdump.finding import Finding
     from kdump.format.source import Source
-    from kdump.rescue.scanned_log import ScannedLog
+    from kdump.rescue.base_offset.seen import CopyLog, Neighbourhood, SeenBatch
 
 _MOST = 64  # equal batches of one log that are held
-_PIECE = 1024 * 1024
-_FIELD = "baseOffset"
-_COLUMNS = (layout.POSITION, layout.SIZE, layout.BASE_OFFSET, layout.LAST_OFFSET, layout.CRC)
 
 
-class SeenBatch(TupleValue):
-    """A batch: bytes, offsets, and the CRC that it has."""
-
-    position: int
-    size: int
-    first: int
-    last: int
-    crc: int
-
-    @property
-    def end(self) -> int:
-        """The position behind it."""
-        return self.position + self.size
-
-    @property
-    def content(self) -> tuple[int, int, int]:
-        """What equal batches have in common, wherever they stand."""
-        return self.size, self.crc, self.last - self.first
-
-    @property
-    def place(self) -> tuple[int, int, int]:
-        """What the same batch has in common in all copies."""
-        return self.first, self.size, self.crc
-
-
-class Lone(TupleValue):
-    """A batch that adjoins no neighbour, by its header, with the batches before and behind it (None: none)."""
-
-    row: SeenBatch
-    before: SeenBatch | None
-    after: SeenBatch | None
-
-
-class OwnLog(TupleValue):
-    """The log whose batches are judged: as it is, what it has, its base offset and the next one (None: not known)."""
-
-    raw: Source
-    facts: ScannedLog
-    base: int
-    next_base: int | None
-
-
-class OtherLog(TupleValue):
-    """A log of another copy: as its runs count on it, what it has, and its base offset (None: not known)."""
-
-    log: Source
-    facts: ScannedLog
-    base: int | None
-
-
-def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], max_batch_bytes: int) -> list[Finding]:
+def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], max_batch_bytes: int) -> list[Finding]:
     """Return a finding for each batch of a log whose base offset another copy knows better.
 
     That may be the offset in its header, where that was taken for wrong: the finding then expects what it found.
 
     Args:
-        own: the log.
+        own: the log; its base offset is known.
         others: gives the logs of other copies that may have its batches.
         max_batch_bytes: of a larger batch only the header is read.
 
@@ -97,21 +40,24 @@ def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], ma
     """
     facts, runs = own.facts, own.facts.runs
     pairs = zip(facts.patches, facts.fields, strict=True)
-    guessed = {patch.position: one.expected for patch, one in pairs if one.field == _FIELD}
+    guessed = {patch.position: one.expected for patch, one in pairs if one.field == FIELD}
     unplaced = {place.position for place in facts.places if place.is_unplaced}
     if not (runs or unplaced):
         return []
     if not (guessed or unplaced or facts.gaps or len(runs) > 1 or runs.starts[0] or runs.firsts[0] != own.base):
         return []
     log = Overlay(own.raw, [patch for patch in facts.patches if patch.position not in guessed])
-    own_rows = sorted((*_rows(log, facts, max_batch_bytes), *_unplaced(log, unplaced)))
+    rows = (*seen_in(runs.windows(log, max_batch_bytes)), *seen_at(log, unplaced))
+    own_rows = sorted(rows, key=lambda row: row.position)
     lone = list(_lone(own_rows, own, {*guessed, *unplaced}))
     known: list[set[int]] = [set() for _ in lone]
     if lone:
         for other in others():
             _look(lone, log, own, other, known, max_batch_bytes)
     wanted = {one.row.content for one, offsets in zip(lone, known, strict=True) if offsets}
-    here = {row.place for row in _rows(log, facts, max_batch_bytes) if row.content in wanted} if wanted else set()
+    here = (
+        {row.place for row in seen_in(runs.windows(log, max_batch_bytes)) if row.content in wanted} if wanted else set()
+    )
     found = []
     for (row, _, _), offsets in zip(lone, known, strict=True):
         if len(offsets) != 1:
@@ -119,29 +65,11 @@ def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], ma
         [offset] = offsets
         is_free = offset == row.first or (offset, row.size, row.crc) not in here
         if is_free and offset != guessed.get(row.position, row.first):
-            place = row.position, row.size
-            found.append(Finding(Code.O03, own.raw.name, *place, False, row.first, row.last, _FIELD, offset, row.first))
+            found.append(row.moved_to(offset, own.raw.name))
     return found
 
 
-def _rows(log: Source, facts: ScannedLog, max_batch_bytes: int) -> Iterator[SeenBatch]:
-    """Yield the batches of a log in the order of their places, but for those of magic 0 and 1."""
-    for window in facts.runs.windows(log, max_batch_bytes):
-        columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]
-        for magic, *cells in zip(*columns, strict=True):
-            if magic >= layout.MAGIC_V2:
-                yield SeenBatch(*cells)
-
-
-def _unplaced(log: Source, positions: Iterable[int]) -> Iterator[SeenBatch]:
-    """Yield the batches that stay out because nothing in their log tells where they belong."""
-    for position in positions:
-        header = header_at(log, position)
-        if header is not None and header[layout.MAGIC] >= layout.MAGIC_V2:
-            yield SeenBatch(*(header[one] for one in _COLUMNS))
-
-
-def _lone(rows: Iterable[SeenBatch], own: OwnLog, guessed: set[int]) -> Iterator[Lone]:
+def _lone(rows: Iterable[SeenBatch], own: CopyLog, guessed: set[int]) -> Iterator[Neighbourhood]:
     """Yield the batches that adjoin no neighbour, where order breaks, at torn bytes and at the end of the log.
 
     Compaction leaves other ones in plenty.
@@ -151,11 +79,10 @@ def _lone(rows: Iterable[SeenBatch], own: OwnLog, guessed: set[int]) -> Iterator
         own: the log.
         guessed: positions of those whose base offset is wrong, or was taken for wrong.
     """
-    before: SeenBatch | None = None
-    for row, after in pairwise(chain(rows, (None,))):
-        assert row is not None
-        end, left = (0, own.base) if before is None else (before.end, before.last + 1)
-        right = own.next_base if after is None else after.first
+    for standing in with_neighbours(rows):
+        row, before, after = standing
+        end, left = (0, own.before + 1) if before is None else (before.end, before.last + 1)
+        right = own.end if after is None else after.first
         if row.first != left and row.last + 1 != right:
             breaks = row.position in guessed or row.first < left or row.position != end
             if after is None:
@@ -163,12 +90,16 @@ def _lone(rows: Iterable[SeenBatch], own: OwnLog, guessed: set[int]) -> Iterator
             else:
                 breaks = breaks or after.first <= row.last or after.position != row.end
             if breaks:
-                yield Lone(row, before, after)
-        before = row
+                yield standing
 
 
 def _look(
-    lone: Sequence[Lone], log: Source, own: OwnLog, other: OtherLog, known: list[set[int]], max_batch_bytes: int
+    lone: Sequence[Neighbourhood],
+    log: Source,
+    own: CopyLog,
+    other: CopyLog,
+    known: list[set[int]],
+    max_batch_bytes: int,
 ) -> None:
     """Add the offsets that a log of another copy has for batches; two for one that nobody can tell.
 
@@ -186,32 +117,32 @@ def _look(
     anchors = {row.place for one in lone for row in (one.before, one.after) if row is not None}
     seen: dict[tuple[int, int, int], SeenBatch] = {}
     equal: dict[tuple[int, int, int], list[tuple[SeenBatch, bool]]] = {}
-    last = None if other.base is None else other.base - 1
-    for row, after in pairwise(chain(_rows(other.log, other.facts, max_batch_bytes), (None,))):
-        assert row is not None
+    begin = None if other.base is None else other.base - 1
+    for row, before, after in with_neighbours(seen_in(other.facts.runs.windows(other.source, max_batch_bytes))):
         if row.place in anchors:
             seen[row.place] = row
         if row.content in wanted:
-            fits = last == row.first - 1 or (after is not None and after.first == row.last + 1)
+            fits = row.first - 1 == (begin if before is None else before.last) or (
+                after is not None and after.first == row.last + 1
+            )
             equal.setdefault(row.content, []).append((row, fits))
             if len(equal[row.content]) > _MOST:
                 return  # too many that are equal: none of them tells anything
-        last = row.last
     is_aligned = other.base == own.base
-    stop = NEVER if own.next_base is None else own.next_base
     for content, some in equal.items():
         for number in wanted[content]:
             one = lone[number]
             for row, fits in some:
                 is_same = row.first == one.row.first
-                is_there = (
-                    fits and own.base <= row.first and row.last < stop and _is_anchored(one, row, seen, is_aligned)
-                )
-                if (is_same or is_there) and _has_same_bytes(log, one.row, other.log, row):
+                is_inside = fits and own.before < row.first and row.last < own.stop
+                is_there = is_inside and _is_anchored(one, row, seen, is_aligned)
+                if (is_same or is_there) and are_same_bytes(one.row, log, row, other.source):
                     known[number].add(row.first)
 
 
-def _is_anchored(one: Lone, row: SeenBatch, seen: dict[tuple[int, int, int], SeenBatch], is_aligned: bool) -> bool:
+def _is_anchored(
+    one: Neighbourhood, row: SeenBatch, seen: dict[tuple[int, int, int], SeenBatch], is_aligned: bool
+) -> bool:
     """Whether a batch of another copy stands between the same neighbours, as far as that copy has them.
 
     Where it has neither: at the same place of a segment that begins at the same offset.
@@ -225,12 +156,3 @@ def _is_anchored(one: Lone, row: SeenBatch, seen: dict[tuple[int, int, int], See
         if first.last >= second.first or not is_as_far:
             return False
     return before is not None or after is not None or (is_aligned and row.position == one.row.position)
-
-
-def _has_same_bytes(log: Source, row: SeenBatch, other: Source, same: SeenBatch) -> bool:
-    """Whether two batches of one size are equal in all that their CRCs are of."""
-    for at in range(layout.ATTRIBUTES_AT, row.size, _PIECE):
-        size = min(_PIECE, row.size - at)
-        if log.read_at(row.position + at, size) != other.read_at(same.position + at, size):
-            return False
-    return True
