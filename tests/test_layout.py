@@ -94,8 +94,8 @@ HELD = {
         "cli.salvage render.json.salvage render.salvaged render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.fate_rows rescue.holes rescue.line_writer rescue.scanned_log rescue.losses"
         " rescue.next_steps rescue.partition rescue.raft_files rescue.salvage rescue.segments"
-        " rescue.sources rescue.standing rescue.target rescue.base_offset.duplicate_batches rescue.end_evidence"
-        " rows.salvaged"
+        " rescue.sources rescue.standing rescue.steps rescue.target rescue.base_offset.duplicate_batches"
+        " rescue.end_evidence rows.salvaged"
     ),
     "tests/retention/test_retention.py": (
         "cli.options.broker cli.retention render.terminal.retention render.terminal.sink render.text.retention"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format.kinds import FileKind
 from kdump.rescue.raft_files import raft_files
-from kdump.rows.salvaged import SalvageStep
+from kdump.rescue.steps import SalvageStepKind
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.rescue.partition import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
-    from kdump.rows.salvaged import Salvaged
+    from kdump.rows.salvaged import Salvaged, SalvageStep
 
 _TOLD = 4  # names in a sentence
 
@@ -83,9 +82,7 @@ def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
     parts = [f"{len(one.bases) - one.unread} of {len(one.bases)} segments of {one.path}" for one in work.parts]
     if parts:
         command = _once_more(work)
-        told = f"it is made from only {' and '.join(parts[:_TOLD])}"
-        why = f"do not put {path} in place, brokers would lose the rest: {told}; salvage them all"
-        yield SalvageStep(command, why)
+        yield SalvageStepKind.PART.step(command, path=path, parts=" and ".join(parts[:_TOLD]))
 
 
 def _once_more(work: PartitionSalvage, *others: str) -> ShellCommand:
@@ -98,13 +95,13 @@ def _once_more(work: PartitionSalvage, *others: str) -> ShellCommand:
 def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:
     """Yield what comes before all else where nothing tells how much of the log the result is."""
     if work.is_of_runs:
-        offsets = f"offsets {result.log_start_offset}..{result.log_end_offset - 1}"
-        why = (
-            f"do not put {path} in place before you know that no replica and no backup of {result.partition} has more "
-            f"than {offsets}: runs of carve tell neither where its log began nor where it ended. Where one has more, "
-            f"name it beside the runs: {_once_more(work, 'OTHER')}"
+        yield SalvageStepKind.RUNS.step(
+            path=path,
+            partition=result.partition,
+            first=result.log_start_offset,
+            last=result.log_end_offset - 1,
+            again=_once_more(work, "OTHER"),
         )
-        yield SalvageStep(None, why)
 
 
 def _steps_without(without: Sequence[str]) -> Iterator[SalvageStep]:
@@ -113,9 +110,7 @@ def _steps_without(without: Sequence[str]) -> Iterator[SalvageStep]:
         more = len(without) - _TOLD
         told = f"{', '.join(without[:_TOLD])}{f' and {more} more' if more > 0 else ''}"
         they, them = ("it", "it") if len(without) == 1 else ("they", "them")
-        again = f"if {they} can be had, run salvage again with {them}, and another --to, before you use this"
-        why = f"went on without {told}: {again}"
-        yield SalvageStep(None, why)
+        yield SalvageStepKind.WITHOUT.step(what=told, they=they, them=them)
 
 
 def _checkpoint_of_start(name: str, log_start: int, *, is_lowered: bool) -> str:
@@ -194,22 +189,14 @@ def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
         )
         if name.startswith(f"{METADATA_TOPIC}-"):
             how = f"stop the node of {damaged}{more}, {FETCH_AGAIN}"
-        yield SalvageStep(
-            None,
-            f"{standing.whole[0]} is sound and has all of this: {how}, and nothing else is to be done; only where it "
-            "cannot lead, go on here",
-        )
+        yield SalvageStepKind.BESIDE.step(copy=standing.whole[0], how=how)
 
 
 def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
     """Yield what is cheaper where a copy has logs with the names of other segments: it may need nothing else."""
     for path, some in work.misplaced.items():
         check = command_line("verify", named(path))
-        yield SalvageStep(
-            None,
-            f"instead of all that follows, stop the broker of {path} and give its logs their names: "
-            f"{renaming(renamed(some))}; where {check} finds nothing wrong then, it has all that it had",
-        )
+        yield SalvageStepKind.NAMES.step(path=path, moves=renaming(renamed(some)), check=check)
 
 
 def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
@@ -218,21 +205,12 @@ def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[SalvageStep
         return
     topic, _, number = work.name.rpartition("-")
     for directory in work.on_the_way_out:
-        yield SalvageStep(
-            None,
-            f"copy {directory.path} before a broker starts on its log.dir: a broker removes it a minute after its "
-            "start (file.delete.delay.ms)",
-        )
+        yield SalvageStepKind.DELETED.step(path=directory.path)
     old = next((one.topic_id for one in work.on_the_way_out if one.topic_id is not None), None)
     many = f", with at least {int(number) + 1} partitions" if int(number) else ""
-    new = f"{topic} was deleted: create it again where {path} goes{many}"
-    if old is not None and work.runs_kraft is not False:
-        new += (
-            f", and write its new topic id into {path}/{FileKind.PARTITION_METADATA.value} in place of {old}: a KRaft "
-            "broker renames a directory with another topic id than the cluster has to -stray; kdump cluster tells it "
-            f"of __cluster_metadata-0 (topic {topic} topicId=ID)"
-        )
-    yield SalvageStep(None, new)
+    has_id = old is not None and work.runs_kraft is not False
+    kind = SalvageStepKind.CREATE_WITH_ID if has_id else SalvageStepKind.CREATE
+    yield kind.step(topic=topic, path=path, many=many, old=old)
 
 
 def steps_for(
@@ -265,50 +243,27 @@ def steps_for(
         f"{end} on are lost; do not delete only the line: line 2 of the file counts the entries"
     )
     if topic == METADATA_TOPIC:
-        yield SalvageStep(None, f"stop the broker that is to have {result.partition}")
+        yield SalvageStepKind.STOP_NODE.step(partition=result.partition)
         yield from _steps_of_raft(result, path, raft)
-        yield SalvageStep(None, "move its damaged directory out of the log.dir, and keep it")
-        yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
-        yield SalvageStep(None, lower)
-        yield SalvageStep(
-            None,
-            "the other controllers: only one log may go on, and one of theirs may have more: before you start any, "
-            "compare them with kdump verify --replicas",
-        )
+        yield SalvageStepKind.MOVE_OUT.step()
+        yield SalvageStepKind.COPY_TO_NODE.step(path=path)
+        yield SalvageStepKind.LOWER_ON_NODE.step(lower=lower)
+        yield SalvageStepKind.CONTROLLERS.step()
         return
-    # a replica that is left empty may be elected, as long as the controller has it in the ISR: all others then cut
-    # what was put in place (KafkaController knows of no directory that was moved away)
-    yield SalvageStep(
-        None,
-        f"stop every broker that has a replica of {result.partition}; on each move its directory out of the "
-        "log.dir, damaged or not: there a broker looks at every directory, whatever its name",
-    )
+    yield SalvageStepKind.STOP_ALL.step(partition=result.partition)
     if needs_id is not False:
         where = "" if needs_id else "where the brokers run KRaft: "
-        yield SalvageStep(
-            None,
-            f"{where}no source has the topic id, and a KRaft broker renames a directory without it to -stray: write "
-            f"{path}/{FileKind.PARTITION_METADATA.value}, two lines, `version: 0` and `topic_id: ID`, the ID as "
-            f"kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)",
-        )
+        yield SalvageStepKind.TOPIC_ID.step(where=where, path=path, topic=topic)
     rows = f", and {path}{SALVAGE_ROWS} beside it," if topic in COORDINATED and result.offsets_lost else ""
     why = "; a broker passes over that file, kdump groups and transactions read in it what is lost" if rows else ""
-    yield SalvageStep(
-        None,
-        f"copy {path}{rows} into the log.dir of each of them, owned by the user that the broker runs as: into all, as "
-        f"a leader without these records would make the others cut them{why}",
-    )
+    yield SalvageStepKind.COPY.step(path=path, rows=rows, why=why)
     if log_start is not None:
         entry = _checkpoint_of_start(result.partition, log_start, is_lowered=is_lowered)
-        yield SalvageStep(None, f"on each see that {entry}")
-    yield SalvageStep(None, f"on each, {lower}")
-    yield SalvageStep(None, _start_them(result, topic, path))
+        yield SalvageStepKind.LOG_START.step(entry=entry)
+    yield SalvageStepKind.LOWER.step(lower=lower)
+    yield SalvageStepKind.START.step(start=_start_them(result, topic, path))
     if result.open_transactions:
-        yield SalvageStep(
-            None,
-            "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
-            "nobody ends, and the command that aborts them: before you abort one, look at what it wrote",
-        )
+        yield SalvageStepKind.HANGING.step()
 
 
 def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[SalvageStep]:
@@ -319,31 +274,17 @@ def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Itera
     if raft is None:
         return
     if raft.snapshot is not None:
-        why = (
-            f"the snapshot, which is sound, is not in the result: without it the state that offsets below {raft.offset}"
-            " had made is gone where they are lost"
-        )
-        if raft.empties_log:
-            why += (
-                f"; the log ends at {result.log_end_offset}, and the snapshot is ahead of it: a node of Kafka 4.3 then "
-                f"empties the log and goes on from the snapshot, at offset {raft.offset}"
-            )
-        yield SalvageStep(_copying(raft.snapshot, path), why)
+        kind = SalvageStepKind.SNAPSHOT_AHEAD if raft.empties_log else SalvageStepKind.SNAPSHOT
+        yield kind.step(_copying(raft.snapshot, path), offset=raft.offset, end=result.log_end_offset)
     elif result.log_start_offset:
-        yield SalvageStep(
-            None,
-            f"no source has a sound snapshot that reaches offset {result.log_start_offset}, where the log begins: copy "
-            f"one, <20 digits>-<10 digits>.checkpoint, from another controller or broker into {path}; without it the "
-            "state that the offsets below had made is gone",
-        )
+        yield SalvageStepKind.NO_SNAPSHOT.step(start=result.log_start_offset, path=path)
     vote = "without it the node may vote twice in one epoch"
     if len(raft.quorum) == 1:
-        yield SalvageStep(_copying(raft.quorum[0], path), f"the quorum-state is not in the result: {vote}")
+        yield SalvageStepKind.QUORUM.step(_copying(raft.quorum[0], path), vote=vote)
     elif raft.quorum:
-        files = ", ".join(raft.quorum)
-        yield SalvageStep(None, f"copy to each node its own quorum-state, into its {result.partition}: {files}: {vote}")
+        yield SalvageStepKind.QUORUMS.step(partition=result.partition, files=", ".join(raft.quorum), vote=vote)
     else:
-        yield SalvageStep(None, f"no source has a sound quorum-state: {vote}; ask before you start it")
+        yield SalvageStepKind.NO_QUORUM.step(vote=vote)
 
 
 def _copying(file: str, path: str) -> ShellCommand:

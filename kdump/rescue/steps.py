@@ -1,0 +1,133 @@
+"""The steps that salvage tells: what causes one, and its sentence, in the order in which they are told."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import FileKind
+from kdump.rows.salvaged import SalvageStep
+
+if TYPE_CHECKING:
+    from kdump.words.command import ShellCommand
+
+_METADATA = FileKind.PARTITION_METADATA.value
+_FIND_ID = "kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)"
+
+
+class SalvageStepKind(Enum):
+    """A sentence for each step; above each what causes that step."""
+
+    # --- before all else: the result may lack what a source has
+    # segments beside those that were named were not read
+    PART = "do not put {path} in place, brokers would lose the rest: it is made from only {parts}; salvage them all"
+    # all sources are runs of carve
+    RUNS = (
+        "do not put {path} in place before you know that no replica and no backup of {partition} has more than offsets "
+        "{first}..{last}: runs of carve tell neither where its log began nor where it ended. Where one has more, name "
+        "it beside the runs: {again}"
+    )
+    # a source could not be read, or not all of it
+    WITHOUT = (
+        "went on without {what}: if {they} can be had, run salvage again with {them}, and another --to, before you use "
+        "this"
+    )
+    # --- what is cheaper than all that follows
+    # a copy is sound and has all of the result
+    BESIDE = (
+        "{copy} is sound and has all of this: {how}, and nothing else is to be done; only where it cannot lead, go on "
+        "here"
+    )
+    # a copy has logs under the names of other segments
+    NAMES = (
+        "instead of all that follows, stop the broker of {path} and give its logs their names: {moves}; where {check} "
+        "finds nothing wrong then, it has all that it had"
+    )
+    # a directory of a deleted topic is a source
+    DELETED = (
+        "copy {path} before a broker starts on its log.dir: a broker removes it a minute after its start "
+        "(file.delete.delay.ms)"
+    )
+    # the topic was deleted
+    CREATE = "{topic} was deleted: create it again where {path} goes{many}"
+    # the topic was deleted, and brokers may run KRaft
+    CREATE_WITH_ID = (
+        "{topic} was deleted: create it again where {path} goes{many}, and write its new topic id into {path}/"
+        f"{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the cluster "
+        f"has to -stray; {_FIND_ID}"
+    )
+    # --- the metadata log
+    # a result of the metadata log
+    STOP_NODE = "stop the broker that is to have {partition}"
+    # a source has a sound snapshot of the metadata log
+    SNAPSHOT = (
+        "the snapshot, which is sound, is not in the result: without it the state that offsets below {offset} had made "
+        "is gone where they are lost"
+    )
+    # the same, and a node empties the log because of it
+    SNAPSHOT_AHEAD = (
+        "the snapshot, which is sound, is not in the result: without it the state that offsets below {offset} had made "
+        "is gone where they are lost; the log ends at {end}, and the snapshot is ahead of it: a node of Kafka 4.3 then "
+        "empties the log and goes on from the snapshot, at offset {offset}"
+    )
+    # no source has such a snapshot, and the metadata log does not begin at 0
+    NO_SNAPSHOT = (
+        "no source has a sound snapshot that reaches offset {start}, where the log begins: copy one, <20 digits>-<10 "
+        "digits>.checkpoint, from another controller or broker into {path}; without it the state that the offsets "
+        "below had made is gone"
+    )
+    # a source has a sound quorum-state
+    QUORUM = "the quorum-state is not in the result: {vote}"
+    # several sources have one
+    QUORUMS = "copy to each node its own quorum-state, into its {partition}: {files}: {vote}"
+    # no source has one
+    NO_QUORUM = "no source has a sound quorum-state: {vote}; ask before you start it"
+    # a result of the metadata log
+    MOVE_OUT = "move its damaged directory out of the log.dir, and keep it"
+    # a result of the metadata log
+    COPY_TO_NODE = "copy {path} into its log.dir, owned by the user that the broker runs as"
+    # a result of the metadata log
+    LOWER_ON_NODE = "{lower}"
+    # a result of the metadata log
+    CONTROLLERS = (
+        "the other controllers: only one log may go on, and one of theirs may have more: before you start any, compare "
+        "them with kdump verify --replicas"
+    )
+    # --- every other partition
+    # a replica that is left empty may be elected, as long as the controller has it in the ISR: all others then cut
+    # what was put in place (KafkaController knows of no directory that was moved away)
+    # a result
+    STOP_ALL = (
+        "stop every broker that has a replica of {partition}; on each move its directory out of the log.dir, damaged "
+        "or not: there a broker looks at every directory, whatever its name"
+    )
+    # no source has partition.metadata, and brokers may run KRaft
+    TOPIC_ID = (
+        "{where}no source has the topic id, and a KRaft broker renames a directory without it to -stray: write {path}/"
+        f"{_METADATA}, two lines, `version: 0` and `topic_id: ID`, the ID as {_FIND_ID}"
+    )
+    # a result
+    COPY = (
+        "copy {path}{rows} into the log.dir of each of them, owned by the user that the broker runs as: into all, as a "
+        "leader without these records would make the others cut them{why}"
+    )
+    # the log start offset is not that of the first segment
+    LOG_START = "on each see that {entry}"
+    # a result
+    LOWER = "on each, {lower}"
+    # a result
+    START = "{start}"
+    # transactions are open at the end of the result
+    HANGING = (
+        "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
+        "nobody ends, and the command that aborts them: before you abort one, look at what it wrote"
+    )
+
+    def step(self, command: ShellCommand | None = None, /, **words: object) -> SalvageStep:
+        """Return a step with its sentence.
+
+        Args:
+            command: None where a person acts.
+            words: of the sentence.
+        """
+        return SalvageStep(command, self.value.format_map(words))
