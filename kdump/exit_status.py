@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 
+from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.item import Complaint, Died, RecordsUnread, SanityFailed
 from kdump.storage.file_source import OpenFailure
@@ -62,7 +63,7 @@ def combine(
     return Exit.OK
 
 
-class RunStatus:
+class RunStatus(Dispatcher):
     """The exit status of a run, from its items.
 
     Args:
@@ -79,19 +80,30 @@ class RunStatus:
 
     def see(self, item: object) -> None:
         """Take one item into account."""
-        if isinstance(item, RecordsUnread):
-            item = item.finding
-        if isinstance(item, Finding):
-            self._errors |= item.severity is Severity.ERROR and item.code is not Code.F06  # that is 5, as other files
-            self._warnings |= item.severity is Severity.WARNING
-            self._incomplete |= Trait.NOT_ALL_READ in item.code.traits
-        elif isinstance(item, OpenFailure):
-            self._missing |= item.missing
-            self._incomplete |= not item.missing and item.kind != "skipped"
-        elif isinstance(item, Complaint | SanityFailed):
-            self._errors |= not self._compat
-        elif isinstance(item, Died):
-            self.died(item.exception)
+        self.take(item)
+
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        self._errors |= finding.severity is Severity.ERROR and finding.code is not Code.F06  # that is 5, as other files
+        self._warnings |= finding.severity is Severity.WARNING
+        self._incomplete |= Trait.NOT_ALL_READ in finding.code.traits
+
+    @takes(RecordsUnread)
+    def _records_unread(self, item: RecordsUnread) -> None:
+        self._finding(item.finding)
+
+    @takes(OpenFailure)
+    def _unread(self, failure: OpenFailure) -> None:
+        self._missing |= failure.missing
+        self._incomplete |= not failure.missing and failure.kind != "skipped"
+
+    @takes(Complaint, SanityFailed)
+    def _complaint(self, _item: Complaint | SanityFailed) -> None:
+        self._errors |= not self._compat
+
+    @takes(Died)
+    def _died(self, item: Died) -> None:
+        self.died(item.exception)
 
     def matters(self, item: object) -> bool:
         """Whether an item makes the exit status another than 0, or is an error; the rest is what `--quiet` hides."""

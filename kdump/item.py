@@ -54,8 +54,8 @@ class FileTurn(Value):
     is_new: bool
 
 
-class Looked(Value):
-    """All that is there now was looked at: what was made of it is to be seen."""
+class CaughtUp(Value):
+    """Every file that is followed is read to its current end: what is held back is to be written out."""
 
 
 class LogStart(Value):
@@ -123,8 +123,8 @@ class SanityFailed(Value):
     finding: Finding
 
 
-class Unknown(Value):
-    """A file that is not dumped because of its name."""
+class SkippedFile(Value):
+    """A file that Kafka's tool does not dump, because of its name."""
 
     path: str
 
@@ -275,7 +275,7 @@ if TYPE_CHECKING:
     Item = (
         FileStart
         | FileTurn
-        | Looked
+        | CaughtUp
         | LogStart
         | SnapshotStart
         | Chunk
@@ -291,7 +291,7 @@ if TYPE_CHECKING:
         | ProducerStateEntry
         | SnapshotError
         | Checkpoint
-        | Unknown
+        | SkippedFile
         | Complaint
         | Finding
         | Died

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _DUMB = ("dumb", "unknown")  # terminals without escape sequences, as rich has it, which draws the bar
 
 
-class Room(bytearray):
-    """A buffer for output, which may be held as it is, so that nothing is copied; who gave it gets another one."""
+class OutputBuffer(bytearray):
+    """A buffer of output. `Output` may hold it as it is, without a copy, and gives another one in return."""
 
 
 class Output:
@@ -40,7 +40,7 @@ class Output:
         if counts is not None:
             self._files = [_unwaited(file) for file in self._files]
         self._has_bar = has_bar
-        self._spare: list[Room] = []  # what was held in: memory that is given back comes at a price
+        self._spare: list[OutputBuffer] = []  # what was held in: memory that is given back comes at a price
         self.held: list[object] | None = None
         self.size = 0  # bytes that are held, about
 
@@ -67,18 +67,18 @@ class Output:
         """Write what was held, or leave it out where it is lost."""
         if not lost:
             self.write(view)
-        if isinstance(view.obj, Room):
+        if isinstance(view.obj, OutputBuffer):
             self._spare.append(view.obj)
 
-    def write(self, data: bytes | memoryview) -> Room | None:
+    def write(self, data: bytes | memoryview) -> OutputBuffer | None:
         """Write to stdout; where a whole buffer is held instead, return another one for what comes next."""
         if self.held is None:
             self._out(0, data)
             return None
         self.size += len(data)
-        if isinstance(data, memoryview) and isinstance(data.obj, Room):
+        if isinstance(data, memoryview) and isinstance(data.obj, OutputBuffer):
             self.held.append(data)
-            return self._spare.pop() if self._spare else Room(len(data.obj))
+            return self._spare.pop() if self._spare else OutputBuffer(len(data.obj))
         self.held.append(memoryview(bytes(data)))
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity, Trait
 from kdump.item import Checked, PartitionChecked, Scrubbed, Unchecked
 from kdump.rows.verdict import Certainty, Loss
@@ -13,7 +14,7 @@ LOST = "LOST"
 NO_RECORDS = "records were not read (--shallow)"
 
 
-class Tally:
+class Tally(Dispatcher):
     """Adds up what is checked, what is found, and what is not checked.
 
     Args:
@@ -37,35 +38,50 @@ class Tally:
 
     def see(self, item: object) -> None:
         """Take one item into account."""
-        if isinstance(item, Finding):
-            self.severities[item.severity] += 1 + (item.more or 0)
-            self.records_unknown += item.is_among_holes  # nobody knows in which of them, so no loss counts it
-            if Trait.NOT_ALL_READ in item.code.traits and item.file not in self._partly:
-                self._partly.add(item.file)
-                self.unchecked.append((item.file, item.message))
-        elif isinstance(item, OpenFailure):
-            self.unchecked.append((item.path, item.sentence.removeprefix(f"{item.path}: ")))
-        elif isinstance(item, Checked):
-            self.files += len(item.files)
-            self.bytes += sum(file.size for file in item.files)
-            self.batches += item.batches
-            self.records += item.records
-            self._partly.clear()
-        elif isinstance(item, PartitionChecked):
-            self.partitions += 1
-            self.segments += item.segments
-        elif isinstance(item, Unchecked):
-            self.unchecked.append((item.path, item.reason))
-        elif isinstance(item, Scrubbed):
-            self.partitions += item.partitions
-            self.segments += item.segments
-        elif isinstance(item, Loss):
-            if item.counts:
-                self.offsets_lost += item.offsets
-                self.records_lost += item.records or 0
-                self.records_unknown += item.records is None
-            elif item.certainty is Certainty.UNEXPLAINED:
-                self.offsets_unexplained += item.offsets
+        self.take(item)
+
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        self.severities[finding.severity] += 1 + (finding.more or 0)
+        self.records_unknown += finding.is_among_holes  # nobody knows in which of them, so no loss counts it
+        if Trait.NOT_ALL_READ in finding.code.traits and finding.file not in self._partly:
+            self._partly.add(finding.file)
+            self.unchecked.append((finding.file, finding.message))
+
+    @takes(OpenFailure)
+    def _unread(self, failure: OpenFailure) -> None:
+        self.unchecked.append((failure.path, failure.sentence.removeprefix(f"{failure.path}: ")))
+
+    @takes(Checked)
+    def _checked(self, item: Checked) -> None:
+        self.files += len(item.files)
+        self.bytes += sum(file.size for file in item.files)
+        self.batches += item.batches
+        self.records += item.records
+        self._partly.clear()
+
+    @takes(PartitionChecked)
+    def _partition(self, item: PartitionChecked) -> None:
+        self.partitions += 1
+        self.segments += item.segments
+
+    @takes(Unchecked)
+    def _left_out(self, item: Unchecked) -> None:
+        self.unchecked.append((item.path, item.reason))
+
+    @takes(Scrubbed)
+    def _scrubbed(self, item: Scrubbed) -> None:
+        self.partitions += item.partitions
+        self.segments += item.segments
+
+    @takes(Loss)
+    def _loss(self, loss: Loss) -> None:
+        if loss.counts:
+            self.offsets_lost += loss.offsets
+            self.records_lost += loss.records or 0
+            self.records_unknown += loss.records is None
+        elif loss.certainty is Certainty.UNEXPLAINED:
+            self.offsets_unexplained += loss.offsets
 
     def totals(self) -> dict[str, int]:
         """Return the numbers by the names that summaries give them."""

@@ -272,7 +272,7 @@ class _Reader:
         self._directory = directory
         self._limits = limits
         self._snapshots = {one.offset: one for one in raft_snapshots(directory.listing.files)}
-        self._records = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+        self._records = RecordReader.within(limits)
         self.state = _State()
 
     def read(self) -> int:

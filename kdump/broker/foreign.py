@@ -26,42 +26,32 @@ _MOST_LOOKS = 4  # segments of a partition that are looked for in others
 _MOST_BESIDE = 256  # partitions
 
 
-class SegmentOrigin(Value):
-    """What a segment tells about where it is from.
+class LogShape(Value):
+    """What the batches of a log tell of where it is from."""
 
-    Args:
-        log: its path.
-        base_offset, next_base: of it, and of the next segment; None after the last.
-        batches: how many it has.
-        first_offset: of its first batch; None where it tells none. The base offset where that begins below and goes
-            beyond: so begins the first segment of a new leader that overlaps the one before. Source: LocalLog.roll.
-        end_offset: the offset after its last batch.
-        is_whole: nothing was put into the log or taken out: every byte is in a batch of its own.
-        is_whole_at_end: it ends with a batch whose CRC and offsets are right.
-        has_holes: offsets are missing within it, or batches lack records.
-        epochs: the lowest and the highest leader epoch; None where a batch has none.
-        off_epochs: the leader-epoch-checkpoint contradicts each of its batches, and there are several.
-        times: timestamp of the first batch, and the largest, ms; None where there is none.
-        is_other_index: its indexes are of another log.
-        skips: sequences of producers do not go on; False where nobody has looked.
-        shown_end: of the last segment: where the log ends, and what says so; None where nothing does.
-    """
-
-    log: str
-    base_offset: int
-    next_base: int | None
-    batches: int
+    # Of its first batch; None where it tells none. The base offset where that begins below and goes beyond: so begins
+    # the first segment of a new leader that overlaps the one before. Source: LocalLog.roll.
     first_offset: int | None
-    end_offset: int
-    is_whole: bool
-    is_whole_at_end: bool
-    has_holes: bool
-    epochs: tuple[int, int] | None
-    off_epochs: bool
-    times: tuple[int, int] | None
-    is_other_index: bool
-    skips: bool
-    shown_end: tuple[int, str] | None
+    is_whole: bool  # nothing was put into the log or taken out: every byte is in a batch of its own
+    is_whole_at_end: bool  # it ends with a batch whose CRC and offsets are right, or is empty
+    has_holes: bool  # offsets are missing within it, or batches lack records
+    epochs: tuple[int, int] | None  # the lowest and the highest leader epoch; None where a batch has none
+    off_epochs: bool  # the leader-epoch-checkpoint contradicts each of its batches, and there are several
+
+
+class SegmentOrigin(Value):
+    """What a segment and its surroundings tell about where it is from."""
+
+    log: str  # its path
+    base_offset: int
+    next_base: int | None  # None after the last
+    batches: int
+    end_offset: int  # the offset after its last batch
+    shape: LogShape
+    times: tuple[int, int] | None  # timestamp of the first batch, and the largest, ms; None where there is none
+    is_other_index: bool  # its indexes are of another log
+    skips: bool  # sequences of producers do not go on; False where nobody has looked
+    shown_end: tuple[int, str] | None  # of the last segment: where the log ends, and what says so
 
 
 class _Neighbour(Value):
@@ -109,22 +99,22 @@ class ForeignSegments:
         Args:
             one: what it tells.
         """
-        self._before = _Neighbour(one.epochs, one.times)
-        self._end_before = one.end_offset if one.is_whole_at_end else None
+        self._before = _Neighbour(one.shape.epochs, one.times)
+        self._end_before = one.end_offset if one.shape.is_whole_at_end else None
 
     def _foreign(self, one: SegmentOrigin) -> Finding | None:
-        now = _Neighbour(one.epochs, one.times)
+        now = _Neighbour(one.shape.epochs, one.times)
         joints = self._joints(one)
-        if not (one.off_epochs or one.is_other_index or one.skips or joints or _apart(self._before, now, None)):
+        if not (one.shape.off_epochs or one.is_other_index or one.skips or joints or _apart(self._before, now, None)):
             return None
         after = self._first_of_next(one)
         is_apart = one.batches > 1 and _apart(self._before, now, after, "epochs")
         is_sure = len(joints) == 2 and any(overlaps for overlaps, _ in joints)
         why = []
-        if (one.off_epochs or is_apart) and one.epochs is not None:
-            said = ["the leader-epoch-checkpoint"] if one.off_epochs else []
+        if (one.shape.off_epochs or is_apart) and one.shape.epochs is not None:
+            said = ["the leader-epoch-checkpoint"] if one.shape.off_epochs else []
             said += ["the segments beside it"] if is_apart else []
-            lowest, highest = one.epochs
+            lowest, highest = one.shape.epochs
             which = f"epoch {lowest} contradicts" if lowest == highest else f"epochs {lowest}..{highest} contradict"
             why.append(f"its leader {which} {' and '.join(said)}")
             is_sure |= len(said) == 2
@@ -144,8 +134,8 @@ class ForeignSegments:
         return Finding(
             Code.F15,
             one.log,
-            offset=one.first_offset,
-            last_offset=one.end_offset - 1 if one.first_offset is not None else None,
+            offset=one.shape.first_offset,
+            last_offset=one.end_offset - 1 if one.shape.first_offset is not None else None,
             values={"what": "a segment of another partition", "why": "; ".join(why)},
         )
 
@@ -155,8 +145,8 @@ class ForeignSegments:
         Compaction leaves offsets out too: where some are missing inside, those that are missing at an end say nothing;
         nor where one batch is all that there is, which has no inside.
         """
-        first, end, base, before = one.first_offset, one.end_offset, one.base_offset, self._end_before
-        if first is None or not one.is_whole:
+        first, end, base, before = one.shape.first_offset, one.end_offset, one.base_offset, self._end_before
+        if first is None or not one.shape.is_whole:
             return []
         found = []
         if first not in (base, base if before is None else before):
@@ -168,11 +158,11 @@ class ForeignSegments:
         if after not in (None, end):
             found.append((end > (after or 0), f"it ends before offset {end}, and {what} {after}"))
         has_overlap = any(overlaps for overlaps, _ in found)
-        return found if has_overlap or not (one.has_holes or one.batches == 1) else []
+        return found if has_overlap or not (one.shape.has_holes or one.batches == 1) else []
 
     def _home(self, one: SegmentOrigin) -> str | None:
         """The partition beside this one that the segment fits, and this one's fits there, where offsets tell it."""
-        first, end = one.first_offset, one.end_offset
+        first, end = one.shape.first_offset, one.end_offset
         if first is None or self._looks == _MOST_LOOKS:
             return None
         self._looks += 1

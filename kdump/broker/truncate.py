@@ -101,31 +101,11 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
         done = _recovered(facts, base, size)
     except BrokerError as error:
         note = f"a broker does not load this partition: {error.exception}"
-        return Outcome(
-            disk,
-            [],
-            None,
-            log_end_offset=None,
-            bytes_lost=0,
-            records_lost=0,
-            stops=Stops.BROKER,
-            exception=error.exception,
-            notes=(note,),
-        )
+        return _does_not_load(disk, error.exception, note)
     if done.valid_bytes < size or done.failure is not None:
         why = done.failure.exception if done.failure is not None else "no whole batch begins there"
         note = f"{stem}.log: byte {done.valid_bytes}, before the cut: {why}"
-        return Outcome(
-            disk,
-            [],
-            None,
-            log_end_offset=None,
-            bytes_lost=0,
-            records_lost=0,
-            stops=Stops.BROKER,
-            exception=why,
-            notes=(note,),
-        )
+        return _does_not_load(disk, why, note)
     end = done.end_offset
     later = [one for one in log_bases(disk.before) if one > base]
     notes: list[str] = []
@@ -133,17 +113,7 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
         disk.cut(f"{stem}.log", done.valid_bytes)
         write_indexes(disk, done)
         start = max(facts.log_start, log_bases(disk.names())[0])
-        return Outcome(
-            disk,
-            fates(disk, set(), NOTHING),
-            start,
-            log_end_offset=log_end(facts),
-            bytes_lost=0,
-            records_lost=0,
-            stops=None,
-            exception="",
-            notes=(),
-        )
+        return Outcome(disk, fates(disk, set(), NOTHING), start, log_end(facts))
     if size < log.size or later:
         for one in later:
             for suffix in LOADED:
@@ -153,9 +123,21 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
         _cut_epochs(disk, end)
         notes += [*_open_transactions(done), *_take_snapshots(disk, facts, end)]
     segments = fates(disk, set(), NOTHING)
-    lost = losses(disk, segments, count_records)
+    size_lost, records_lost = losses(disk, segments, count_records)
     start = max(facts.log_start, log_bases(disk.names())[0])
-    return Outcome(disk, segments, start, end, *lost, None, "", tuple(notes))
+    return Outcome(
+        disk,
+        segments,
+        start,
+        log_end_offset=end,
+        bytes_lost=size_lost,
+        records_lost=records_lost,
+        notes=tuple(notes),
+    )
+
+
+def _does_not_load(disk: Disk, exception: str, note: str) -> Outcome:
+    return Outcome(disk, [], None, None, stops=Stops.BROKER, exception=exception, notes=(note,))
 
 
 def log_end(facts: PartitionFacts) -> int:

@@ -74,7 +74,7 @@ class PartitionCauses:
 
     def _explained(self, job: SegmentJob, facts: SegmentSummary, found: list[Finding]) -> Iterator[Finding]:
         evidence = facts.evidence
-        self.has_holes |= evidence is not None and evidence.has_holes
+        self.has_holes |= evidence is not None and evidence.shape.has_holes
         if evidence is None or evidence.cause is not None:
             self._origins.skip()
             self._is_after_foreign = False
@@ -112,19 +112,14 @@ class PartitionCauses:
         origin = SegmentOrigin(
             job.files[FileKind.LOG],
             job.base_offset,
-            job.next_base,
-            facts.batches,
-            evidence.first_offset,
-            facts.end_offset,
-            evidence.is_whole,
-            evidence.is_whole_at_end,
-            evidence.has_holes,
-            evidence.epochs,
-            evidence.off_epochs,
-            None if first is None or latest is None else (first, latest),
-            any(one.code is Code.X09 for one in causes),
-            any(one.code is Code.P01 and one.severity is Severity.WARNING for one in found),
-            shown_end(self._directory, facts.end_offset) if job.is_last else None,
+            next_base=job.next_base,
+            batches=facts.batches,
+            end_offset=facts.end_offset,
+            shape=evidence.shape,
+            times=None if first is None or latest is None else (first, latest),
+            is_other_index=any(one.code is Code.X09 for one in causes),
+            skips=any(one.code is Code.P01 and one.severity is Severity.WARNING for one in found),
+            shown_end=shown_end(self._directory, facts.end_offset) if job.is_last else None,
         )
         if job.misplaced is not None or job.is_leftover or job.is_held or job.is_raft_log:
             self._origins.keep(origin)
@@ -212,7 +207,7 @@ def _cause_of(finding: Finding, causes: list[Finding], end: int) -> Code | None:
 def _is_foreign_index(facts: SegmentSummary, evidence: Evidence) -> bool:
     """Whether each entry of all indexes contradicts a log that is intact itself, most by where batches begin."""
     offsets, times = evidence.indexes.get(FileKind.INDEX), evidence.indexes.get(FileKind.TIMEINDEX)
-    if offsets is None or not facts.batches or not evidence.is_whole:
+    if offsets is None or not facts.batches or not evidence.shape.is_whole:
         return False
     is_off = not offsets.right and offsets.misplaced and 2 * offsets.misplaced >= offsets.wrong
     if times is None or not (times.right or times.wrong):
@@ -235,7 +230,7 @@ def _stale(
         if job.is_under_work:
             return []  # log and index may be of different times
         found = [(min(known, job.next_base), what) for known, what in found if end < job.next_base]
-    if not found or not evidence.is_whole_at_end or job.is_held or job.is_leftover:
+    if not found or not evidence.shape.is_whole_at_end or job.is_held or job.is_leftover:
         return []
     known, what = max(found, key=lambda one: one[0])
     size = facts.sizes.get(FileKind.LOG, 0)

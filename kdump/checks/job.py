@@ -12,6 +12,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from typing import Self
 
+    from kdump.broker.foreign import LogShape
     from kdump.broker.missing.ranges import MissingRange
     from kdump.broker.producer.replay import SegmentProducers
     from kdump.finding import Code
@@ -61,6 +62,29 @@ class SegmentJob(Value):
     around: EpochsAround = EpochsAround()
     is_under_work: bool = False
 
+    @classmethod
+    def alone(cls, log: str, base_offset: int, *, only: str | None = None) -> Self:
+        """Return the job of a log of which nothing around it is known, as no broker loads it as a segment.
+
+        Args:
+            log: its path.
+            base_offset: of it.
+            only: judge only the file of this path; None for all.
+        """
+        return cls(
+            {FileKind.LOG: log},
+            base_offset,
+            is_clean=True,
+            is_last=False,
+            is_held=False,
+            start_offset=base_offset,
+            epochs=(),
+            topic=None,
+            is_leftover=False,
+            only=only,
+            is_alone=True,
+        )
+
     @property
     def may_be_unfinished(self) -> bool:
         """Whether a broker has not let go of the segment in order: its indexes may be missing, or not be trimmed."""
@@ -90,27 +114,11 @@ class IndexVerdict(Value):
 
 
 class Evidence(Value):
-    """What a segment tells about where its files are from.
+    """What a segment tells about where its files are from."""
 
-    Args:
-        indexes: how each index that could be judged agrees with the log.
-        is_whole: every byte of the log is in a batch of its own: nothing was put in or taken out.
-        is_whole_at_end: it ends with a batch whose CRC and offsets are right, or is empty.
-        cause: what explains all other findings of the segment, and was told before them; None for nothing.
-        epochs: the lowest and the highest leader epoch; None where a batch has none.
-        off_epochs: the leader-epoch-checkpoint contradicts each of its batches, and there are several.
-        first_offset: of its first batch, None without one; the base offset where that overlaps the segment before.
-        has_holes: offsets are missing within it, or batches lack records.
-    """
-
-    indexes: dict[FileKind, IndexVerdict]
-    is_whole: bool
-    is_whole_at_end: bool
-    cause: Code | None = None
-    epochs: tuple[int, int] | None = None
-    off_epochs: bool = False
-    first_offset: int | None = None
-    has_holes: bool = False
+    indexes: dict[FileKind, IndexVerdict]  # how each index that could be judged agrees with the log
+    shape: LogShape
+    cause: Code | None  # what explains all other findings of the segment, and was told before them
 
 
 class LostInLog(Value):

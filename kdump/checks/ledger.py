@@ -60,7 +60,7 @@ class LedgerError(Exception):
     """The ledger cannot be used; the sentence says why, and what to do.
 
     Args:
-        sentence: it.
+        sentence: why, and what to do.
         is_locked: another run has it.
         is_refused: the file is something else, or lies where it must not.
     """
@@ -328,7 +328,7 @@ class Ledger:
             is_sound = isinstance(sums, bytes) and all(isinstance(one, int) for one in row if one is not sums)
             if not is_sound or len(sums) != 4 * -(-size // _SUMMED):
                 raise self._damaged(f"what it has of segment {number} is no sums of one")
-            return Known(dev, inode % _OF_INODE, size, mtime, ctime, sums, seen)
+            return Known(dev, inode % _OF_INODE, size=size, mtime=mtime, ctime=ctime, sums=sums, seen=seen)
         return None
 
     # --- what was read --------------------------------------------------------------------------------------

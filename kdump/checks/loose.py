@@ -76,7 +76,7 @@ def _by_kind(path: str, directory: PartitionDir, jobs: Sequence[SegmentJob], opt
     elif name.kind is FileKind.SNAPSHOT:
         yield from _grouped(iter(read_producers(StateFile(path, name.kind, OpenFileCache()))[1]))
     elif name.kind is FileKind.CHECKPOINT:
-        job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, path, is_alone=True)
+        job = SegmentJob.alone(path, 0, only=path)
         for one in _judged(job, options, FileKind.CHECKPOINT):
             yield to_copy(one) if isinstance(one, Finding) else one
     else:
@@ -92,7 +92,7 @@ def _of_segment(
     elif job is not None:
         yield from _judged(job, options, kind, around)
     elif kind is FileKind.LOG:  # a copy, under a name that no broker loads
-        copy = SegmentJob({FileKind.LOG: path}, base, True, False, False, base, (), None, False, path, is_alone=True)
+        copy = SegmentJob.alone(path, base, only=path)
         yield from _judged(copy, options, kind)
     else:
         yield from _grouped(_index_alone(path, kind, base))

@@ -17,12 +17,13 @@ from kdump.broker.load.log_state import LogState
 from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
+from kdump.checks.steps import FROM_ANOTHER, MOST_NAMED, PersonSteps, StepKind, StepList
 from kdump.finding import Code, Finding, Severity, Trait, ignore
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked
-from kdump.rows.verdict import Certainty, Loss, Step
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.evidence import shows_lost_log
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import renamed
@@ -38,17 +39,14 @@ if TYPE_CHECKING:
 
     from kdump.checks.job import SegmentJob
     from kdump.item import Item
+    from kdump.rows.verdict import Step
     from kdump.storage.partition_dir import PartitionDir
 
 _HELD = 10_000  # findings of one segment that wait for what is known of all of it; further ones name no command
 _EARLY = 100  # of those that are not held, how many count for the steps
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-FROM_ANOTHER = "from another replica, if one is sound"
-"""What a step says where no other replica was looked at."""
-
 _OF_FIELD = Code.E01.remedy  # patch-header mends it: the checkpoint is right
 _BUT_IN_DOUBT = "; it leaves out, and names, batches whose transaction may have ended in the damage"
-_NAMED = 3  # files that a sentence names
 
 
 class PartitionSteps:
@@ -239,134 +237,104 @@ class PartitionSteps:
     # --- steps ----------------------------------------------------------------------------------------------
     def _steps_of_names(self) -> Iterator[Step]:
         """Yield what to do about logs under the name of another segment: what else is wrong waits for their names."""
-        urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
-        rename = (
-            f"stop the broker, and give the logs their names, which loses nothing: {renaming(renamed(self._misplaced))}"
-        )
+        steps = StepList(self._path)
         is_all = len(self._segments) == len(self._misplaced) and all(one.is_misplaced_only for one in self._segments)
-        again = command_line("verify", named(self._path))
-        steps: list[tuple[ShellCommand | None, str]] = [
-            *urgent,
-            (None, rename if is_all else f"{rename}; then {again} names the steps for what else is wrong"),
-            self._salvaged("writes all that is intact, under the right names,"),
-            *((None, why) for why in self._persons.sentences(urgent=False)),
-        ]
-        for at, (command, why) in enumerate(steps, 1):
-            instead = (at + 1,) if at == len(urgent) + 1 else ()
-            yield Step(at, command, why, instead, self._path if command is not None else None, self._path)
-
-    def _of_files(self, kept: Sequence[_Segment]) -> Iterator[tuple[ShellCommand | None, str]]:
-        """Yield what mends files in place, and loses nothing that a reader gets.
-
-        Args:
-            kept: the segments that no cut takes away.
-        """
-        harmless = "" if self._has_losses else "; nothing is lost"
-        patched = [one.log for one in self._segments if one.is_patched]
-        if patched:
-            why = f"restores header fields that no CRC covers and that can have one value only{harmless}"
-            yield command_line("patch-header", *map(named, patched)), why
-        for one in self._segments:
-            if one.has_loose_end:
-                yield (
-                    one.without_loose_end,
-                    f"cuts what is no batch at the end of this log, and touches no other log{harmless}",
-                )
-        indexed = [one.argument for one in kept if one.unsound and not one.has_loose_end]
-        if indexed:
-            why = f"builds the indexes that are missing or unsound again, from their logs{harmless}"
-            yield command_line("reindex", *map(named, indexed)), why
-        if self._beside is not None:
-            why = f"names the steps for {self._beside.log}, which is damaged too; its indexes are mended with it"
-            yield command_line("verify", named(self._directory.path or ".")), why
-        if self._snapshots:
-            logs = dict.fromkeys(self._snapshots)
-            why = f"builds wrong producer snapshots again, from the logs{harmless}"
-            yield command_line("reindex", *map(named, logs), "--snapshot"), why
-        witnesses = [one.log for one in kept if one.witnesses]
-        if witnesses:
-            why = "builds indexes again from a log that they no longer belong to: what they tell of it is given up"
-            yield command_line("reindex", *map(named, witnesses), "--force"), why
+        kind, again = StepKind.RENAME if is_all else StepKind.RENAME_FIRST, command_line("verify", named(self._path))
+        steps.add(kind, moves=renaming(renamed(self._misplaced)), again=again)
+        self._salvage(steps, "writes all that is intact, under the right names,")
+        self._persons.add_to(steps)
+        return steps.numbered()
 
     def _steps(self) -> Iterator[Step]:
         """Yield what to do, in the order that works: what keeps most first, a cut last."""
+        steps = StepList(self._path)
         cut = next((one for one in self._segments if one.damage and not one.has_loose_end), None)
-        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
-        steps = list(self._of_files(kept))
         causes = [one.causes[0] for one in self._segments if one.causes]
         cause = self._lost or (causes[0] if causes and (cut is None or causes[0].file <= cut.log) else None)
-        alternatives = [] if cause is None else [self._restored(_place(cause))]
-        if self._lost is not None and cut is None and self._jobs:
-            alternatives.append(self._salvaged("where no replica has the log that is lost: writes all that is intact"))
-        if cut is not None:
-            alternatives, last = self._of_cut(cut, cause or cut.damage[0])
-            if self._is_kept(cut):
-                steps.append(last)
+        if cause is None and cut is not None:
+            cause = cut.damage[0]
+        if cause is not None:
+            steps.add(StepKind.RESTORE, **self._of_restore(_place(cause)))
+        later = [] if cut is None else [one for one in self._jobs.values() if one.base_offset > cut.job.base_offset]
         foreign = [one.log for one in self._segments if one.is_foreign]
+        has_salvage = True
         if foreign:
-            why = f"writes all that is intact but for {', '.join(foreign[:_NAMED])}"
-            alternatives = [*(one for one in alternatives if one[0] is None), self._salvaged(why)]
-        urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
-        compare = [] if alternatives or not self._missing.offsets else [self._compare()]
-        is_covered = bool(alternatives or compare)  # what is missing comes back with the rest
-        covered = Trait.RESTORED if is_covered else None
-        persons = [(None, why) for why in self._persons.sentences(urgent=False, without=covered)]
-        before = len(urgent) + len(alternatives)
-        first, count = before + len(persons), before + len(persons) + len(steps)
-        for at, (command, why) in enumerate((*urgent, *alternatives, *compare, *persons, *steps), 1):
-            is_better = len(urgent) < at <= before  # it makes a new copy of the partition, and nothing here is mended
-            behind = at if command is None else first
-            instead = tuple(range(behind + 1, count + 1)) if is_better else ()
-            step = Step(at, command, why, instead, self._path if is_better else None, self._path)
-            if compare and at == before + 1:
-                step = step.replace(once_compared=self._restored(self._are_missing)[1])
-            yield step
+            self._salvage(steps, f"writes all that is intact but for {', '.join(foreign[:MOST_NAMED])}")
+        elif cut is not None and _salvage_keeps_more(cut, later):
+            self._salvage(steps, "writes all that is intact, what lies behind the damage too,")
+        elif cut is None and self._lost is not None and self._jobs:
+            self._salvage(steps, "where no replica has the log that is lost: writes all that is intact")
+        else:
+            has_salvage = False
+        is_covered = cause is not None or has_salvage
+        if self._missing.offsets and not is_covered:
+            self._compare(steps)
+            is_covered = True
+        # what is missing comes back with the rest
+        self._persons.add_to(steps, without=Trait.RESTORED if is_covered else None)
+        self._mend_files(steps, cut)
+        if cut is not None and self._is_kept(cut):
+            self._cut(steps, cut, later)
+        return steps.numbered()
 
-    @property
-    def _are_missing(self) -> str:
-        return f"{self._missing} {'is' if self._missing.offsets == 1 else 'are'} missing"
+    def _mend_files(self, steps: StepList, cut: _Segment | None) -> None:
+        """Add what mends files in place, and loses nothing that a reader gets; not those that a cut takes away."""
+        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
+        harmless = "" if self._has_losses else "; nothing is lost"
+        patched = [one.log for one in self._segments if one.is_patched]
+        if patched:
+            steps.add(StepKind.PATCH, command_line("patch-header", *map(named, patched)), harmless=harmless)
+        for one in self._segments:
+            if one.has_loose_end:
+                steps.add(StepKind.LOOSE_END, one.without_loose_end, harmless=harmless)
+        indexed = [one.argument for one in kept if one.unsound and not one.has_loose_end]
+        if indexed:
+            steps.add(StepKind.REINDEX, command_line("reindex", *map(named, indexed)), harmless=harmless)
+        if self._beside is not None:
+            command = command_line("verify", named(self._directory.path or "."))
+            steps.add(StepKind.BESIDE, command, log=self._beside.log)
+        if self._snapshots:
+            command = command_line("reindex", *map(named, dict.fromkeys(self._snapshots)), "--snapshot")
+            steps.add(StepKind.SNAPSHOT, command, harmless=harmless)
+        witnesses = [one.log for one in kept if one.witnesses]
+        if witnesses:
+            steps.add(StepKind.WITNESS, command_line("reindex", *map(named, witnesses), "--force"))
 
-    def _compare(self) -> tuple[ShellCommand | None, str]:
-        """The step about offsets that are missing where no other step brings them back."""
+    def _compare(self, steps: StepList) -> None:
+        """Add the step about offsets that are missing where no other step brings them back."""
         command = command_line("verify", "--replicas", named(self._directory.path or "."), "OTHER")
-        what = "it" if self._missing.offsets == 1 else "them"
-        return command, f"{self._are_missing}: shows whether another replica has {what}, and how to restore {what}"
+        is_one = self._missing.offsets == 1
+        missing = f"{self._missing} {'is' if is_one else 'are'} missing"
+        once_compared = StepKind.RESTORE.sentence.format_map(self._of_restore(missing))
+        them = "it" if is_one else "them"
+        steps.add(StepKind.COMPARE, command, once_compared=once_compared, missing=missing, them=them)
 
-    def _restored(self, why: str) -> tuple[ShellCommand | None, str]:
-        """The step that is better than all others."""
+    def _of_restore(self, cause: str) -> dict[str, str]:
+        """The words of the step that is better than all others."""
         how = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
         if self._directory.parsed is not None and self._directory.parsed.is_raft_log:
             how = f"stop the node, {FETCH_AGAIN}"
-        return None, f"restore {self._path} {FROM_ANOTHER} ({why}): {how}"
+        return {"path": self._path, "source": FROM_ANOTHER, "cause": cause, "how": how}
 
-    def _salvaged(self, what: str) -> tuple[ShellCommand | None, str]:
-        but = _BUT_IN_DOUBT if self._has_transactions else ""
+    def _salvage(self, steps: StepList, what: str) -> None:
+        """Add the step that writes what is intact to another directory."""
         whose = () if parse_partition(base_name(self._path)) else ("--name", "TOPIC-N")
-        return command_line("salvage", named(self._path), "--to", "DIR", *whose), f"{what} to a new directory{but}"
+        command = command_line("salvage", named(self._path), "--to", "DIR", *whose)
+        steps.add(StepKind.SALVAGE, command, what=what, but=_BUT_IN_DOUBT if self._has_transactions else "")
 
-    def _of_cut(
-        self, cut: _Segment, cause: Finding
-    ) -> tuple[list[tuple[ShellCommand | None, str]], tuple[ShellCommand, str]]:
-        """Return what keeps more than a cut, and the cut."""
+    def _cut(self, steps: StepList, cut: _Segment, later: Sequence[SegmentJob]) -> None:
+        """Add the cut at the first damage, which takes what lies behind it along."""
         first = cut.damage[0]
-        better = [self._restored(_place(cause))]
-        later = [job for job in self._jobs.values() if job.base_offset > cut.job.base_offset]
-        if _salvage_keeps_more(cut, later):
-            better.append(self._salvaged("writes all that is intact, what lies behind the damage too,"))
         where = f"the first damage, {_place(first)}" + (f" (offset {first.offset})" if first.offset is not None else "")
-        why = f"cuts the log at {where}: "
+        cost = "nothing behind it is intact" if cut.ends_with_damage else "all that is intact behind it goes too"
         if later:
             noun = "1 later segment" if len(later) == 1 else f"{len(later)} later segments"
-            why += f"{noun} and all that is intact behind it go too"
-        else:
-            why += "nothing behind it is intact" if cut.ends_with_damage else "all that is intact behind it goes too"
+            cost = f"{noun} and all that is intact behind it go too"
         flags = ["--with-later-segments"] if later else []
+        command = command_line("truncate", named(self._only or self._path), "--at-damage", *flags)
         if cut.blocked:  # its headers are not patched, and a cut at the damage would ask for that
-            return better, (
-                command_line("truncate", named(cut.log), "--to-position", str(first.position), *flags),
-                why,
-            )
-        return better, (command_line("truncate", named(self._only or self._path), "--at-damage", *flags), why)
+            command = command_line("truncate", named(cut.log), "--to-position", str(first.position), *flags)
+        steps.add(StepKind.CUT, command, where=where, cost=cost)
 
 
 def _salvage_keeps_more(cut: _Segment, later: Sequence[SegmentJob]) -> bool:
@@ -399,11 +367,10 @@ class _Segment:
         is_whole: that is all of it.
 
     Attributes:
-        job: the same.
         log: path of its log.
         damage: of its log, that no patch mends; by position.
         unsound: what is wrong with its indexes, as far as building them again mends it.
-        witnesses: the same, where that would give up what they tell of the log.
+        witnesses: what is wrong with its indexes, where building them again would give up what they tell of the log.
         causes: what explains others, and no command mends.
         blocked: a header field has one value only, and patches are refused for another one.
         is_foreign: it is not the segment of its name.
@@ -520,39 +487,3 @@ class _Segment:
             last = walk.checks.offsets.last
             return self.job.base_offset if last is None else last + 1
         return self.job.base_offset
-
-
-class PersonSteps:
-    """What is wrong and no command mends: one sentence a code."""
-
-    def __init__(self) -> None:
-        self._found: dict[Code, tuple[Finding, list[str]]] = {}
-
-    @property
-    def has_some(self) -> bool:
-        """Whether there is anything to do."""
-        return bool(self._found)
-
-    def see(self, finding: Finding) -> None:
-        """Take one finding; notes, warnings, effects of a cause and what has no remedy leave nothing to do."""
-        is_to_do = finding.severity is Severity.ERROR or Trait.URGENT in finding.code.traits
-        if is_to_do and finding.because is None and not finding.remedy.startswith("none"):
-            _, files = self._found.setdefault(finding.code, (finding, []))
-            if finding.file not in files and len(files) <= _NAMED:
-                files.append(finding.file)
-
-    def sentences(self, *, urgent: bool | None = None, without: Trait | None = None) -> Iterator[str]:
-        """Yield what a person does about them.
-
-        Args:
-            urgent: those only that come before all other steps, or all but those; None for all.
-            without: codes with this trait are left out; None for none.
-        """
-        for code, (finding, files) in self._found.items():
-            if without in code.traits:
-                continue
-            if urgent is not None and urgent is not (Trait.URGENT in code.traits):
-                continue
-            more = ", and others" if len(files) > _NAMED else ""
-            what = f"{', '.join(files[:_NAMED])}{more}: {code.name} {code.slug}"
-            yield f"{what}: {finding.remedy}"

@@ -8,18 +8,17 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.foreign import times_of
+from kdump.broker.foreign import LogShape, times_of
 from kdump.broker.missing.damage import DamageFold, below, last_offset
 from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges
 from kdump.broker.producer.replay import ProducerFold, SegmentProducers
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import Evidence, IndexVerdict, LostInLog
+from kdump.checks.job import IndexVerdict, LostInLog
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.kinds import FileKind
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.format.record.wrapper import first_offset
@@ -202,25 +201,15 @@ class OriginWatch(Observer):
         """All batches are read; `last` is no offset of the last one where that is blamed."""
         self._is_sure_of_last &= last == self._last_offset
 
-    def evidence(
-        self,
-        indexes: dict[FileKind, IndexVerdict],
-        cause: Code | None,
-        *,
-        is_end_known: bool,
-        off_epochs: bool,
-        has_holes: bool,
-    ) -> Evidence:
-        """Return what it comes to; the arguments are those of `Evidence`."""
-        return Evidence(
-            indexes,
+    def shape(self, *, is_end_known: bool, off_epochs: bool, has_holes: bool) -> LogShape:
+        """Return what it comes to."""
+        return LogShape(
+            first_offset=self._first_offset,
             is_whole=self._is_whole,
             is_whole_at_end=self._gap_end != self._size and self._is_sure_of_last and is_end_known,
-            cause=cause,
+            has_holes=has_holes,
             epochs=self._epochs,
             off_epochs=off_epochs,
-            first_offset=self._first_offset,
-            has_holes=has_holes,
         )
 
 
@@ -324,7 +313,7 @@ class RecordWatch(Observer):
 
     def __init__(self, file: str, report: Report, options: VerifyOptions) -> None:
         self._report = report
-        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
+        self._reader = RecordReader.within(options)
         self._checks = RecordChecks(file)
         self._is_asked_for = options.deep
         self.count = 0
@@ -455,7 +444,7 @@ class IndexWatch(Observer):
         self.verdicts: dict[FileKind, IndexVerdict] = {}
 
     def open(self, log_size: int) -> None:
-        """Open them."""
+        """Open the indexes that are there."""
         job = self._job
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             source = self._files.open(kind)

@@ -49,11 +49,10 @@ class PartitionCheck:
     """Judges one partition directory.
 
     Args:
-        directory: it.
+        directory: the partition.
         only: judge the files of this path only; None for all.
 
     Attributes:
-        directory: the same.
         path: of the directory.
         name: what its name tells, None where it tells nothing.
         sizes: of their logs, bytes.
@@ -125,14 +124,14 @@ class PartitionCheck:
         return SegmentJob(
             self.directory.by_base[base] if misplaced is None else misplaced.files,
             base,
-            log_dir.is_clean,
-            base == self._bases[-1],
-            log_dir.is_held,
-            self._start,
-            tuple(self._usable_epochs),
-            None if self.name is None else self.name.topic,
-            self.directory.is_leftover,
-            self._only,
+            is_clean=log_dir.is_clean,
+            is_last=base == self._bases[-1],
+            is_held=log_dir.is_held,
+            start_offset=self._start,
+            epochs=tuple(self._usable_epochs),
+            topic=None if self.name is None else self.name.topic,
+            is_leftover=self.directory.is_leftover,
+            only=self._only,
             is_raft_log=self._is_raft_log,
             next_base=None if base == self._bases[-1] else self._bases[following],
             known_ends=self._known_ends() if base == self._bases[-1] else (),

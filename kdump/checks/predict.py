@@ -180,7 +180,9 @@ def _raft_log(
             )
         path = directory.listing.join(newest.name)
         if told.get(path) == Code.B01.name:
-            cause = Cause(Stops.BROKER, _CORRUPT, path, True, Code.B01.name, path, directory.path)
+            cause = Cause(
+                Stops.BROKER, _CORRUPT, path=path, is_first=True, code=Code.B01.name, file=path, after=directory.path
+            )
         elif path in told:
             said.append(f"what is left of the snapshot {newest.name}, which is damaged, can be read")
     quorum = directory.file(FileKind.QUORUM_STATE.value, FileKind.QUORUM_STATE)
@@ -188,7 +190,15 @@ def _raft_log(
     if finding is not None and cause is None:
         thrown = finding.values["exception"]
         what = f"{_UNCHECKED if thrown in _OF_READING else thrown}: {finding.values['why']}"
-        cause = Cause(Stops.BROKER, what, quorum.path, True, finding.code.name, quorum.path, directory.path)
+        cause = Cause(
+            Stops.BROKER,
+            what,
+            path=quorum.path,
+            is_first=True,
+            code=finding.code.name,
+            file=quorum.path,
+            after=directory.path,
+        )
     return outcome, tuple(said), cause
 
 

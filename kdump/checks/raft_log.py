@@ -27,7 +27,7 @@ def for_node(finding: Finding, directory: PartitionDir, end: int, *, is_sound: b
     """Return a finding about the metadata log, or a snapshot of it, with what mends it: no consumer reads it.
 
     Args:
-        finding: it.
+        finding: about one of its files.
         directory: of the metadata log.
         end: the log end offset so far.
         is_sound: no log of it is damaged so far.
@@ -53,7 +53,7 @@ def check_snapshot(path: str, options: VerifyOptions) -> Iterator[Finding | Open
 
     Reports: what `check_segment` does.
     """
-    job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, is_alone=True)
+    job = SegmentJob.alone(path, 0)
     for result in check_segment(job, options):
         if isinstance(result, Finding | OpenFailure):
             yield result

@@ -134,7 +134,7 @@ class Replay:
 
 def _begins_late(job: SegmentJob, facts: SegmentSummary) -> bool:
     """Whether offsets are missing at the head of a log: a marker may have been among them."""
-    first = None if facts.evidence is None else facts.evidence.first_offset
+    first = None if facts.evidence is None else facts.evidence.shape.first_offset
     return first is not None and first > job.base_offset
 
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict, deque
 from itertools import combinations, groupby, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kdump.checks.next_steps import FROM_ANOTHER
 from kdump.checks.run import LocalVerify, partitions_of, verify
+from kdump.checks.steps import FROM_ANOTHER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
@@ -39,11 +40,12 @@ from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
     from kdump.item import Item
+    from kdump.storage.partition_dir import PartitionDir
 
 _MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
 _WINDOW = 1 << 16  # bytes of a log read at once for the records of one batch
@@ -83,15 +85,16 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     known = _KnownLosses()
     yield from known.through(verify(paths, options, engine, are_replicas=True))
     checks = [one for one in partitions_of(paths) if one.name is not None and not one.name.state and one.sizes]
-    replicas, apart = _by_cluster(checks)
+    replicas, apart = _by_origin(checks)
     if all(len(some) < 2 for some in replicas.values()):
-        of_one = " with one cluster.id" if apart else ""
+        of_one = "".join(f" with one {origin}" for origin in apart)
         sentence = f"--replicas: no partition lies under two of these paths{of_one}: nothing was compared"
         yield OpenFailure(paths[0], "other", sentence)
-    elif apart:
-        lie = "lies" if apart == 1 else "lie"
-        what = f"--replicas: {counted(apart, 'partition')} {lie} in several clusters: compared are those of one cluster"
-        yield OpenFailure(paths[0], "skipped", what)
+    else:
+        for origin, count in apart.items():
+            differ = "differs" if count == 1 else "differ"
+            what = f"--replicas: the {origin} of {counted(count, 'partition')} {differ}: compared are those with one"
+            yield OpenFailure(paths[0], "skipped", what)
     options = options.replace(foreign_logs=frozenset(known.foreign_logs))
     for item in engine.replicas([some for _, some in sorted(replicas.items())], options):
         known.see_difference(item)
@@ -101,30 +104,37 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     yield from known.with_others(groups)
 
 
-def _by_cluster(checks: Sequence[PartitionCheck]) -> tuple[dict[tuple[str, int, str], list[PartitionCheck]], int]:
-    """Return the replicas that are compared with each other: those of one partition whose cluster.id does not differ.
+_ORIGINS: Mapping[str, Callable[[PartitionDir], str | None]] = MappingProxyType(
+    {"cluster.id": lambda directory: directory.log_dir.cluster_id, "topic id": lambda directory: directory.topic_id}
+)
+"""What the replicas of one partition have in common: a topic that was deleted and created again has another id."""
 
-    Where there are several clusters, one that does not say its own is compared with others that do not.
+
+def _by_origin(checks: Sequence[PartitionCheck]) -> tuple[dict[tuple[str, ...], list[PartitionCheck]], dict[str, int]]:
+    """Return the replicas that are compared with each other: those of one partition, one cluster and one topic.
+
+    Where there are several, one that does not say its own is compared with others that do not.
 
     Args:
         checks: of all partitions.
 
     Returns:
-        replicas by topic, partition and cluster; and of how many partitions some are left apart.
+        replicas by topic, partition, and origins; and of how many partitions some are left apart, by what differs.
     """
-    found: dict[tuple[str, int], list[PartitionCheck]] = {}
+    found: dict[tuple[str, str], list[PartitionCheck]] = {}
     for check in checks:
         if check.name is not None:
-            found.setdefault((check.name.topic, check.name.partition), []).append(check)
-    replicas: dict[tuple[str, int, str], list[PartitionCheck]] = {}
-    apart = 0
+            found.setdefault((check.name.topic, f"{check.name.partition:010}"), []).append(check)
+    replicas: dict[tuple[str, ...], list[PartitionCheck]] = {}
+    apart: dict[str, int] = {}
     for key, some in found.items():
-        clusters = {one.directory.log_dir.cluster_id or "" for one in some}
-        are_several = len(clusters - {""}) > 1
-        apart += are_several
+        several = []
+        for origin, of in _ORIGINS.items():
+            if len({of(one.directory) for one in some} - {None}) > 1:
+                apart[origin] = apart.get(origin, 0) + 1
+                several.append(of)
         for one in some:
-            cluster = one.directory.log_dir.cluster_id or "" if are_several else ""
-            replicas.setdefault((*key, cluster), []).append(one)
+            replicas.setdefault((*key, *(of(one.directory) or "" for of in several)), []).append(one)
     return replicas, apart
 
 
@@ -507,7 +517,6 @@ class _Taken:
         replica: its batches are taken as they are needed.
 
     Attributes:
-        replica: the same.
         offset, record: in hand, `record` None at the end.
         batch: that it is of.
         lacking: first and last offset of records that the other has and these batches have not, and the batch there, or

@@ -6,8 +6,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kdump.checks.directories import DirectoryCheck, not_together
-from kdump.checks.next_steps import PersonSteps
 from kdump.checks.segment import check_segment
+from kdump.checks.steps import PersonSteps
 from kdump.finding import Finding, Severity
 from kdump.rows.verdict import Loss, Step
 from kdump.storage.directory import expanded, no_kafka_files

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.ledger import Ledger, LedgerError, Listed
 from kdump.checks.loose import check_loose
-from kdump.checks.next_steps import PersonSteps
 from kdump.checks.options import VerifyOptions
 from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_segment
+from kdump.checks.steps import PersonSteps
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
@@ -221,7 +221,9 @@ def _rows(directory: str, listing: DirectoryListing) -> Iterator[Listed]:
         except OSError:
             continue  # it went meanwhile
         path = os.fsencode(os.path.join(where, file))
-        yield Listed(path, shown, base, following, status.st_dev, status.st_ino, status.st_size)
+        yield Listed(
+            path, shown, base=base, next_base=following, dev=status.st_dev, inode=status.st_ino, size=status.st_size
+        )
 
 
 def _row(path: str) -> Listed | OpenFailure | None:
@@ -301,8 +303,18 @@ class _Run:
         options, directory = self._options, os.path.dirname(path) or os.curdir
         name = parse_partition(base_name(directory))
         partition = None if name is None else (name.topic, name.partition)
-        limits = options.resync, options.max_batch_bytes
-        return ScrubUnit(path, base, next_base, size, known, options.ledger, above(directory), partition, *limits)
+        return ScrubUnit(
+            path,
+            base,
+            next_base,
+            size,
+            known,
+            ledger=options.ledger,
+            log_dir=above(directory),
+            partition=partition,
+            resync=options.resync,
+            max_batch_bytes=options.max_batch_bytes,
+        )
 
     # --- what comes back ------------------------------------------------------------------------------------
     def _told(self, result: Finding | OpenFailure) -> Iterator[Item]:

@@ -147,13 +147,12 @@ class _Observers:
 
     def evidence(self) -> Evidence:
         """Return what tells where the files are from; the log is read to its end."""
-        return self.origin.evidence(
-            self.indexes.verdicts,
-            self.text.cause,
+        shape = self.origin.shape(
             is_end_known=not self.end.is_unknown,
             off_epochs=self.epochs.contradict_all,
             has_holes=self.compaction.has_holes_inside,
         )
+        return Evidence(self.indexes.verdicts, shape, self.text.cause)
 
 
 class _SegmentCheck:

@@ -92,7 +92,18 @@ class CheckpointFold:
             size, last = window.cell(k, layout.SIZE), window.cell(k, layout.LAST_OFFSET)
             field = "partitionLeaderEpoch"
             self._found.append(
-                Finding(Code.E03, self._file, position, size, False, first, last, field, expected, epoch)
+                Finding(
+                    Code.E03,
+                    self._file,
+                    position,
+                    size,
+                    gap=False,
+                    offset=first,
+                    last_offset=last,
+                    field=field,
+                    expected=expected,
+                    found=epoch,
+                )
             )
 
     def findings(self, blamed: set[int], end: int) -> Iterator[Finding]:
@@ -127,7 +138,7 @@ def check_text(file: StateFile) -> Iterator[Finding | OpenFailure | CheckedFile]
     """Yield what is wrong with a text file, and the file.
 
     Args:
-        file: it.
+        file: a checkpoint, or partition.metadata.
 
     Reports: K03-K05, V01, V02.
     """
@@ -209,7 +220,7 @@ def read_producers(
     """Read a producer snapshot.
 
     Args:
-        file: it.
+        file: the snapshot.
 
     Returns:
         its entries, None where a broker would throw it away; and what there is to say, the file last.

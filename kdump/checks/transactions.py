@@ -65,7 +65,14 @@ def check_aborted(
         at = source.size - left_over
         report(Finding(Code.A01, source.name, at, left_over, found=source.size))
     check = _AbortedCheck(
-        source.name, base_offset, expected if complete else None, first_known, end, goes_on, lost, report
+        source.name,
+        base_offset,
+        expected=expected if complete else None,
+        first_known=first_known,
+        end=end,
+        goes_on=goes_on,
+        lost=lost,
+        report=report,
     )
     most = most_bytes(log_size, _ENTRY_SIZE, _MARKER_BATCH)
     judged = index.entries

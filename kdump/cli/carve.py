@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,18 +17,15 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, fitter_of_stdout
+from kdump.cli.show import show
 from kdump.exit_status import Exit, RunStatus
-from kdump.item import Progress
-from kdump.render.commentary import fail_to_write, say
+from kdump.render.commentary import say, write
 from kdump.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    from kdump.render.json.carve import CarveJson
-    from kdump.render.text.carve import CarveText
-
-P = ParamSpec("P")
+    from kdump.cli.show import Sink
 
 
 @click.command(
@@ -75,74 +71,55 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     from kdump.rows.json_lines import row_json
     from kdump.storage.refusal import RefusedError
 
-    tally = Tally()
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = bar_of("carve")
     to = os.fspath(given["to"])
     options = CarveOptions(
         to, tuple(given["like"]), given["min_batches"], given["max_uncompressed_bytes"], bar is not None, given["jobs"]
     )
-    sink = _sink(given["layout"], tally, to)
-    left = f"nothing is left in {to} but whole runs"
+    standing = [f"nothing is left in {to} but whole runs"]
+    runs = _carved(carve(list(given["images"]), options, lambda one: f"{row_json(one)}\n"), to, standing)
     try:
-        with closing(carve(list(given["images"]), options, lambda one: f"{row_json(one)}\n")) as items:
-            for item in items:
-                if isinstance(item, Progress):
-                    if bar is not None:
-                        bar.show(item)
-                    continue
-                if bar is not None:
-                    bar.hide()
-                outcome.see(item)
-                sink(item)
-        left = f"all runs are in {to}, and whole"
-        if bar is not None:
-            bar.hide()
-        sink.end(outcome.exit)
-        _told(sys.stdout.flush)()
+        show(runs, _sink(given["layout"], to), outcome, bar, standing=standing)
     except RefusedError as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)
-    except _UntoldError as error:
-        fail_to_write(error.why, left)
-    except OSError as error:
-        say(f"kdump: {error.filename or to}: {error.strerror}; {left}")
+    except _CarveError as error:
+        say(f"kdump: {error}")
         sys.exit(Exit.FAILED)
     sys.exit(outcome.exit)
 
 
-def _sink(layout: str, tally: Tally, to: str) -> CarveJson | CarveText:
-    if layout == "json":
-        from kdump.render.json.carve import CarveJson
+class _CarveError(Exception):
+    """Runs cannot be written."""
 
-        return CarveJson(_told(sys.stdout.write), _told(say), tally)
+
+def _carved(items: Iterator[Any], to: str, standing: list[str]) -> Iterator[Any]:
+    """Yield items; an error of theirs is known from one of stdout by that.
+
+    Args:
+        items: of carve.
+        to: the directory of the runs.
+        standing: what is there now; replaced once all runs are there.
+
+    Raises:
+        _CarveError: a run cannot be written.
+    """
+    try:
+        yield from items
+    except OSError as error:
+        raise _CarveError(f"{error.filename or to}: {error.strerror}; {standing[0]}") from error
+    standing[:] = [f"all runs are in {to}, and whole"]
+
+
+def _sink(layout: str, to: str) -> Sink:
+    tally = Tally()
+    if layout == "json":
+        from kdump.render.json.lines import JsonLines
+
+        return JsonLines(write, say, tally)
     from kdump.render.text.carve import CarveText
 
     fit = fitter_of_stdout()
-    return CarveText(
-        _told(lambda text: sys.stdout.write(fit(text))),
-        _told(say),
-        tally,
-        to,
-        is_seen=sys.stderr is not None and sys.stderr.isatty(),
-    )
-
-
-class _UntoldError(Exception):
-    """What was found cannot be told; `why` is the error of the write."""
-
-    def __init__(self, why: OSError) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-def _told(tell: Callable[P, object]) -> Callable[P, None]:
-    """Let the errors of stdout be known from those of the runs."""
-
-    def telling(*args: P.args, **named: P.kwargs) -> None:
-        try:
-            tell(*args, **named)
-        except OSError as error:
-            raise _UntoldError(error) from error
-
-    return telling
+    is_seen = sys.stderr is not None and sys.stderr.isatty()
+    return CarveText(lambda text: write(fit(text)), say, tally, to, is_seen=is_seen)

@@ -70,13 +70,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
     bar = bar_of("cluster")
     options = ClusterOptions(
-        when("--at", given["at"]),
-        given["at_offset"],
-        None if diff is None else (diff[0], diff[1]),
-        frozenset(given["topics"]),
-        tuple(map(os.fspath, given["checks"])),
-        limits_of(given),
-        bar is not None,
+        at=when("--at", given["at"]),
+        at_offset=given["at_offset"],
+        diff=None if diff is None else (diff[0], diff[1]),
+        topics=frozenset(given["topics"]),
+        checks=tuple(map(os.fspath, given["checks"])),
+        limits=limits_of(given),
+        progress=bar is not None,
     )
     at = options.at_offset
     question = Question(

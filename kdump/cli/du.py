@@ -21,16 +21,15 @@ from kdump.cli.options.help import Command, option
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.options.times import clock_of
+from kdump.cli.show import show
 from kdump.exit_status import RunStatus
-from kdump.item import Progress
-from kdump.render.commentary import fail_to_write, say
+from kdump.render.commentary import say, write
 from kdump.tally import Tally
 from kdump.usage.options import BY, UsageOptions
 from kdump.value import pattern
 
 if TYPE_CHECKING:
-    from kdump.render.json.usage import UsageJson
-    from kdump.render.text.usage import UsageText
+    from kdump.cli.show import Sink
 
 _SIZE = pattern(r"([0-9]+)([KMGT]?)")
 _TOP_KEYS = 20
@@ -108,45 +107,26 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     from kdump.usage.run import usage
 
-    tally = Tally()
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = bar_of("du")
     top = given["top"] or (_TOP_KEYS if given["by"] == "key" else None)
     options = UsageOptions(
-        given["by"],
-        top,
-        given["superseded"],
-        _size(given["full_at"]),
-        clock_of("--now", given["now"]),
-        configured(given),
-        given["max_batch_bytes"],
-        given["max_uncompressed_bytes"],
-        bar is not None,
-        given["jobs"],
+        by=given["by"],
+        top=top,
+        superseded=given["superseded"],
+        full_at=_size(given["full_at"]),
+        now=clock_of("--now", given["now"]),
+        config=configured(given),
+        max_batch_bytes=given["max_batch_bytes"],
+        max_uncompressed_bytes=given["max_uncompressed_bytes"],
+        progress=bar is not None,
+        jobs=given["jobs"],
     )
     if given["layout"] == "text" and given["by"] in ("topic", "partition"):
         say_defaults(options.config, "du")
     paths = [os.fspath(path) for path in given["paths"]]
     redactor = redactor_of(given, paths)
-    sink = _sink(given["layout"], tally)
-    if redactor is not None:
-        sink = redactor.before(sink)
-    for item in usage(paths, options):
-        if isinstance(item, Progress):
-            if bar is not None and item.total:
-                bar.show(item)
-            continue
-        if bar is not None:
-            bar.hide()
-        outcome.see(item)
-        sink(item)
-    if bar is not None:
-        bar.hide()
-    try:
-        sink.end(outcome.exit)
-        sys.stdout.flush()
-    except OSError as error:
-        fail_to_write(error)
+    show(usage(paths, options), _sink(given["layout"]), outcome, bar, redactor)
     sys.exit(outcome.exit)
 
 
@@ -160,19 +140,12 @@ def _size(text: str | None) -> int | None:
     return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
 
 
-def _sink(layout: str, tally: Tally) -> UsageJson | UsageText:
+def _sink(layout: str) -> Sink:
     if layout == "json":
-        from kdump.render.json.usage import UsageJson
+        from kdump.render.json.lines import JsonLines
 
-        return UsageJson(_write, say, tally)
+        return JsonLines(write, say, Tally())
     from kdump.render.terminal.sentences import columns_of
     from kdump.render.text.usage import UsageText
 
-    return UsageText(_write, say, tally, columns_of(sys.stdout))
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-    except OSError as error:
-        fail_to_write(error)
+    return UsageText(write, say, Tally(), columns_of(sys.stdout))

@@ -32,9 +32,9 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
-from kdump.item import FileStart, FileTurn, Looked
-from kdump.render.commentary import fail_to_write, hidden, say
-from kdump.render.text.dump import error_line, error_to, text_sink, wrapping, write_text
+from kdump.item import CaughtUp, FileStart, FileTurn
+from kdump.render.commentary import fail_to_write, say, write
+from kdump.render.text.dump import error_line, error_to, text_sink, wrapping
 from kdump.storage.names import FileKind, parse_name, parse_partition
 from kdump.words.escape import escape
 
@@ -300,9 +300,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         bar = None if sys.stdout.isatty() else bar_of("dump", quiet=given["quiet"])
         ranges = _ranges(paths, options, selection) if given["jobs"] != 1 or bar is not None else None
         if ranges is not None:
-            make = partial(_sink, given, shown, DEFAULT, decodes, outcome, redactor, deep=options.deep)
+            make = partial(_sink, given, shown, decodes, outcome, redactor, deep=options.deep)
             _run_in_turn(ranges, given["jobs"], seen, decodes, make, bar)
-    sink: Sink = _sink(given, shown, dialect, decodes, outcome, redactor, deep=options.deep)
+    sink: Sink = _sink(given, shown, decodes, outcome, redactor, deep=options.deep, dialect=dialect)
     items = _items(paths, options, given, selection, fate)
     try:
         with command or nullcontext():
@@ -342,7 +342,7 @@ def _items(
 
 
 def _fate(given: dict[str, Any]) -> FateOptions | None:
-    """What decides over the fate of records; None where that is not asked for."""
+    """Parse --fate, --config and --set; None without --fate."""
     if not given["fate"]:
         for field in ("config", "settings"):
             if given[field]:
@@ -431,8 +431,7 @@ def _run_in_turn(
 
     def show(unit: Any) -> None:  # noqa: ANN401 (of the ranges)
         assert bar is not None
-        far = ranges.how_far(unit)
-        bar.show(far.replace(path=hidden(far.path)))
+        bar.show(ranges.how_far(unit))
 
     sink, shown = make(None), ShowInTurn(ranges, make, decodes)
     first = ranges.first_state, sink.state, seen
@@ -456,13 +455,13 @@ def _run_in_turn(
 def _sink(
     given: dict[str, Any],
     shown: RecordFormat,
-    dialect: Dialect,
     decodes: FileDecoder | None,
     outcome: RunStatus,
     redactor: Redactor | None,
     output: Output | None = None,
     *,
     deep: bool,
+    dialect: Dialect = DEFAULT,
 ) -> Any:  # noqa: ANN401 (a `Sink`; without --compat a `StatsSink` too)
     """Where the items go: to stdout and stderr, or to what takes their place in one of several processes."""
     sink: Any
@@ -491,12 +490,12 @@ def _stats_lines(shown: RecordFormat, output: Output | None, listed: Callable[[o
     from kdump.render.text.stats import StatsLines
 
     if output is None:
-        return StatsLines(write_text, wrapping(error_line), careful=shown.careful, listed=listed)
+        return StatsLines(write, wrapping(error_line), careful=shown.careful, listed=listed)
 
-    def write(text: str) -> None:
+    def hand_over(text: str) -> None:
         output.write(text.encode("utf-8", "surrogateescape"))
 
-    return StatsLines(write, wrapping(error_to(output)), careful=shown.careful, listed=listed)
+    return StatsLines(hand_over, wrapping(error_to(output)), careful=shown.careful, listed=listed)
 
 
 def _run(
@@ -516,7 +515,7 @@ def _run(
         if decodes is not None and isinstance(item, FileStart | FileTurn):
             decodes.begin(item if isinstance(item, FileStart) else item.file)
         stop = sink(item)
-        if isinstance(item, Looked):
+        if isinstance(item, CaughtUp):
             sys.stdout.flush()
         for finding in command.findings() if command is not None else ():
             seen.see(finding)

@@ -24,7 +24,7 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
-from kdump.render.commentary import fail_to_write, say
+from kdump.render.commentary import answer, fail_to_write, say
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
 from kdump.storage.refusal import RefusedError
@@ -172,7 +172,7 @@ class _Export:
         self._was_there = os.path.lexists(given["directory"])
 
     def run(self, spark: SparkSession | None) -> None:
-        """Do it, say what became of it, and end."""
+        """Write the table, say what became of it, and end the process."""
         from kdump.export.state import NotThisExportError
         from kdump.export.tables import SPLIT_TABLES
         from kdump.spark.errors import SparkFailedError
@@ -372,9 +372,5 @@ class _Export:
         else:
             said = " ".join(f"{name}={number}" for name, number in totals.items())
             line = f"exported table={self._target.table} {said} unchecked={len(self._unchecked)}"
-        try:
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
-        except OSError as error:
-            fail_to_write(error)
+        answer(line)
         sys.exit(code)

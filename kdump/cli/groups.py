@@ -13,8 +13,8 @@ from kdump.cli.options import complete
 from kdump.cli.options.common import format_option, limits_of
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of
-from kdump.cli.state import at_option, run, state_options, time_words, to_list, when, write
-from kdump.render.commentary import say
+from kdump.cli.state import at_option, run, state_options, time_words, to_list, when
+from kdump.render.commentary import say, write
 from kdump.state.empty_answer import Question
 from kdump.state.groups import GroupOptions, groups
 from kdump.storage.names import OFFSETS_TOPIC
@@ -77,14 +77,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
     bar = bar_of("groups")
     options = GroupOptions(
-        when("--at", given["at"]),
-        None if diff is None else (diff[0], diff[1]),
-        frozenset(given["groups_"]),
-        frozenset(given["topics"]),
-        given["lag"],
-        limits_of(given),
-        given["jobs"],
-        bar is not None,
+        at=when("--at", given["at"]),
+        diff=None if diff is None else (diff[0], diff[1]),
+        groups=frozenset(given["groups_"]),
+        topics=frozenset(given["topics"]),
+        lag=given["lag"],
+        limits=limits_of(given),
+        jobs=given["jobs"],
+        progress=bar is not None,
     )
     sink = None
     if given["reset_csv"]:

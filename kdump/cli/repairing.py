@@ -17,7 +17,7 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
-from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
+from kdump.render.commentary import fail_to_write, say, say_at_once, say_left, write
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
@@ -47,6 +47,39 @@ _NAMED = 3  # partitions of one kind in the last line; of more only the first on
 _NOTHING = "with nothing to do"
 
 
+class _RepairStatus(RunStatus):
+    """The exit status of a repair: how far it came is worse than what is found in what is left.
+
+    Attributes:
+        exits: of what was refused, or failed.
+        pending: something would be done.
+        severe: of that, something that is wrong.
+        unclean_warning: the result has a warning.
+    """
+
+    def __init__(self, fail_on: str, *, compat: bool) -> None:
+        super().__init__(fail_on, compat=compat)
+        self.exits: set[Exit] = set()
+        self.pending = self.severe = self.unclean_warning = False
+
+    @property
+    def exit(self) -> Exit:
+        """The exit status."""
+        for code in _WORST:
+            if code in self.exits:
+                return code
+        code = super().exit
+        if self.severe and self._fail_on != "never":
+            code = {Exit.INCOMPLETE: Exit.ERRORS_AND_INCOMPLETE, Exit.ERRORS_AND_INCOMPLETE: code}.get(
+                code, Exit.ERRORS
+            )
+        if code is Exit.OK and self.pending:
+            return Exit.PENDING
+        if code is Exit.OK and self.unclean_warning and self._fail_on != "never":
+            return Exit.WARNINGS
+        return code
+
+
 class Repair:
     """One run of a command that writes.
 
@@ -68,13 +101,10 @@ class Repair:
         self._signal = 0  # that came in the middle of a repair
         self._finished = 0
         self.fail_on: str = given["fail_on"]
-        self.outcome = RunStatus(self.fail_on, compat=False)
+        self.outcome = _RepairStatus(self.fail_on, compat=False)
         self._json = given["layout"] == "json"
         self._given = given
         self._tally = Tally()
-        self._exits: set[Exit] = set()
-        self._pending = self._severe = False
-        self._unclean_warning = False
         self._patched: list[str] = []
         self._journals: list[str] = []
         self._told: set[str] = set()  # what was said of paths that cannot be read, and the paths
@@ -175,8 +205,8 @@ class Repair:
                 self._tally.severities += examined.severities
             else:
                 self._take(examined)
-            self._pending |= bool(plan.changes)
-            self._severe |= plan.is_severe and bool(plan.changes) and not self._cuts
+            self.outcome.pending |= bool(plan.changes)
+            self.outcome.severe |= plan.is_severe and bool(plan.changes) and not self._cuts
             return
         from kdump.repair.apply import Means, apply, argv_of
 
@@ -230,7 +260,7 @@ class Repair:
     def refuse(self, sentence: str) -> None:
         """Say why something is not done."""
         say(f"kdump: {sentence}")
-        self._exits.add(Exit.REFUSED)
+        self.outcome.exits.add(Exit.REFUSED)
 
     def say_unseen(self, unseen: Sequence[int]) -> None:
         """Say that other processes, which may be brokers, could not be looked at."""
@@ -256,7 +286,7 @@ class Repair:
     def _write(self, text: str) -> None:
         """Write to stdout; where that fails, say which repairs are done: it is no error of theirs."""
         try:
-            sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+            write(text)
             sys.stdout.buffer.flush()
         except OSError as error:
             told = ((f"the repair is done; journal: {one}", taken_back(one)) for one in self._journals)
@@ -312,11 +342,11 @@ class Repair:
             if error.missing:
                 self.outcome.nothing()
             else:
-                self._exits.add(Exit.LOCKED if error.locked else Exit.REFUSED)
+                self.outcome.exits.add(Exit.LOCKED if error.locked else Exit.REFUSED)
         except FailedError as error:
             self._note("failed", partition)
             say(f"kdump: {error.sentence}")
-            self._exits.add(Exit.FAILED if error.journal is None else Exit.PART_WAY)
+            self.outcome.exits.add(Exit.FAILED if error.journal is None else Exit.PART_WAY)
             if isinstance(error.__cause__, _SignalledError):
                 self._signal = error.__cause__.args[0]
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -333,7 +363,7 @@ class Repair:
     @property
     def has_failed(self) -> bool:
         """Whether something failed: nothing more is begun then."""
-        return bool(self._exits & {Exit.FAILED, Exit.PART_WAY})
+        return bool(self.outcome.exits & {Exit.FAILED, Exit.PART_WAY})
 
     def wrote(self, logs: Iterable[str]) -> None:
         """Note that logs were written in place: a ledger of a scrub has their bytes from before."""
@@ -351,7 +381,7 @@ class Repair:
                 say(f"kdump: {item.sentence}")
             if isinstance(item, Finding):
                 self._tally.see(item)
-                self._unclean_warning |= item.severity is Severity.WARNING
+                self.outcome.unclean_warning |= item.severity is Severity.WARNING
                 if self._json:
                     self._write(f"{row_json(item)}\n")
                 else:
@@ -359,7 +389,7 @@ class Repair:
 
     def end(self) -> Exit:
         """Write the summary, and what to do about logs that were written in place; return the exit status."""
-        code = self._exit()
+        code = self.outcome.exit
         if self._signal:
             self._sum_up()
             _end_by(self._signal)
@@ -387,21 +417,6 @@ class Repair:
             say(f"kdump: {click.get_current_context().info_name}: {', '.join(parts)}")
         for sentence in self._obstacles:
             say(f"kdump: --apply would be refused as things are: {sentence}")
-
-    def _exit(self) -> Exit:
-        for code in _WORST:
-            if code in self._exits:
-                return code
-        code = self.outcome.exit
-        if self._severe and self.fail_on != "never":
-            code = {Exit.INCOMPLETE: Exit.ERRORS_AND_INCOMPLETE, Exit.ERRORS_AND_INCOMPLETE: code}.get(
-                code, Exit.ERRORS
-            )
-        if code is Exit.OK and self._pending:
-            return Exit.PENDING
-        if code is Exit.OK and self._unclean_warning and self.fail_on != "never":
-            return Exit.WARNINGS
-        return code
 
 
 class _SignalledError(KeyboardInterrupt):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,27 +22,18 @@ from kdump.cli.options.common import (
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.cli.options.times import clock_of
+from kdump.cli.show import show
+from kdump.dispatch import takes
 from kdump.exit_status import RunStatus
 from kdump.format.java_values import MAX_LONG
-from kdump.item import Progress
-from kdump.render.commentary import fail_to_write, say
+from kdump.render.commentary import say, write
 from kdump.retention.run import RetentionOptions, retention
 from kdump.words.escape import escape
 
 if TYPE_CHECKING:
-    from kdump.broker.retention_results import RetentionItem
+    from kdump.cli.show import Sink
 
 _OFFSET = click.IntRange(min=0, max=MAX_LONG)
-
-
-class RetentionSink(Protocol):
-    """Writes items."""
-
-    def __call__(self, item: RetentionItem) -> None:
-        """Write one item."""
-
-    def end(self) -> None:
-        """Write what all comes to."""
 
 
 @click.command(
@@ -113,60 +104,59 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     or name that directory too. Without any of these nobody knows what goes. Exit status: 0 done, 3 damage was found, 5
     something could not be read or is not known, 6 both, 10 no such file, 2 wrong use.
     """
-    outcome = RunStatus(given["fail_on"], compat=False)
+    outcome = _RetentionStatus(given["fail_on"], compat=False)
     bar = bar_of("retention")
     options = RetentionOptions(
-        configured(given),
-        clock_of("--now", given["now"]),
-        given["high_watermark"],
-        given["log_start_offset"],
-        given["compaction"] or given["clean"],
-        given["clean"],
-        given["layout"] == "json",
-        bar is not None,
-        given["max_batch_bytes"],
-        given["max_uncompressed_bytes"],
-        given["jobs"],
+        config=configured(given),
+        now=clock_of("--now", given["now"]),
+        high_watermark=given["high_watermark"],
+        log_start_offset=given["log_start_offset"],
+        compaction=given["compaction"] or given["clean"],
+        clean=given["clean"],
+        collect=given["layout"] == "json",
+        progress=bar is not None,
+        max_batch_bytes=given["max_batch_bytes"],
+        max_uncompressed_bytes=given["max_uncompressed_bytes"],
+        jobs=given["jobs"],
     )
     if given["layout"] == "text":
         say_defaults(options.config, "retention", always=True)
-    sink = _sink(given)
-    unknown: list[str] = []
-    try:
-        for item in retention([os.fspath(path) for path in given["paths"]], options):
-            if isinstance(item, Progress):
-                if bar is not None:
-                    bar.show(item)
-                continue
-            if bar is not None:
-                bar.hide()
-            outcome.see(item)
-            if isinstance(item, Retained) and item.deletion is None:
-                outcome.unreadable()  # what was asked for is not known
-                unknown.append(item.partition)
-            sink(item)
-        if bar is not None:
-            bar.hide()
-        sink.end()
-        if unknown and not options.config.is_silent and given["layout"] == "text":
-            first, more = escape(unknown[0]), f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-            say(f"kdump: retention: cleanup.policy of {first}{more} is not known: give it by --config or --set")
-        sys.stdout.flush()
-    except OSError as error:  # what is read has its own problems: this is where the text goes
-        fail_to_write(error)
+    show(retention([os.fspath(path) for path in given["paths"]], options), _sink(given), outcome, bar)
+    unknown = outcome.unknown
+    if unknown and not options.config.is_silent and given["layout"] == "text":
+        first, more = escape(unknown[0]), f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        say(f"kdump: retention: cleanup.policy of {first}{more} is not known: give it by --config or --set")
     sys.exit(outcome.exit)
 
 
-def _sink(given: dict[str, Any]) -> RetentionSink:
+class _RetentionStatus(RunStatus):
+    """The exit status: a partition of which nobody knows what goes was asked for, and is not answered.
+
+    Attributes:
+        unknown: these partitions.
+    """
+
+    def __init__(self, fail_on: str, *, compat: bool) -> None:
+        super().__init__(fail_on, compat=compat)
+        self.unknown: list[str] = []
+
+    @takes(Retained)
+    def _retained(self, row: Retained) -> None:
+        if row.deletion is None:
+            self.unreadable()
+            self.unknown.append(row.partition)
+
+
+def _sink(given: dict[str, Any]) -> Sink:
     if given["layout"] == "json":
         from kdump.render.json.retention import RetentionJson
 
-        return RetentionJson()
+        return RetentionJson(write, say, None)
     console = console_of(given)
     if console is None:
         from kdump.render.text.retention import RetentionText
 
-        return RetentionText()
+        return RetentionText(write, say)
     from kdump.render.terminal.retention import RetentionTable
 
     return RetentionTable(console, say, raw=given["raw"])

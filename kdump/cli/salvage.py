@@ -24,10 +24,11 @@ from kdump.cli.options.common import (
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.terminal import bar_of, fitter_of_stdout
+from kdump.cli.show import show
+from kdump.dispatch import takes
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
-from kdump.item import Progress
-from kdump.render.commentary import fail_to_write, say
+from kdump.render.commentary import say, write
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
@@ -39,8 +40,8 @@ from kdump.words.command import option_with
 from kdump.words.escape import escape
 
 if TYPE_CHECKING:
+    from kdump.cli.show import Sink
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
-    from kdump.render.text.salvage import SalvageJson, SalvageText
 
 _NO_HALF = ": nothing half-written has its final name; run the same command again to go on"
 _NEW_DOUBTFUL = ", with a new file for --doubtful"
@@ -126,50 +127,53 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     2 wrong use.
     """
     given["sources"] = [path for path, _ in expanded(map(os.fspath, given["sources"]))]
-    outcome = RunStatus(given["fail_on"], compat=False)
+    outcome = _SalvageStatus(given["fail_on"], compat=False)
     bar = bar_of("salvage", after=_NO_HALF if given["doubtful"] is None else _NO_HALF + _NEW_DOUBTFUL)
     options = SalvageOptions(
-        given["segment_bytes"],
-        _preferred(given),
-        _epochs(given["epochs"]),
-        given["below_log_start"],
-        limits_of(given),
-        bar is not None,
-        _doubtful(given),
-        given["deleted"],
-        given["jobs"],
-        topic_policies(given, given["sources"]),
+        segment_bytes=given["segment_bytes"],
+        prefer=_preferred(given),
+        epochs=_epochs(given["epochs"]),
+        below_log_start=given["below_log_start"],
+        limits=limits_of(given),
+        progress=bar is not None,
+        doubtful=_doubtful(given),
+        deleted=given["deleted"],
+        jobs=given["jobs"],
+        policies=topic_policies(given, given["sources"]),
     )
-    sink, special, whole = _sink(given), Exit.OK, list[str]()
-    try:
-        wanted = Wanted(given["to"], given["name"], given["topic_partitions"])
-        is_any = False
-        for item in salvage(given["sources"], wanted, options):
-            if isinstance(item, Progress):
-                if bar is not None:
-                    bar.show(item)
-                continue
-            if bar is not None:
-                bar.hide()
-            if isinstance(item, SalvageRefused):
-                special = max(special, Exit.FAILED if item.failed else Exit.REFUSED)
-            elif isinstance(item, SalvageDone):
-                is_any = True
-                whole.append(item.path)
-                if item.has_losses:
-                    outcome.damaged()
-            outcome.see(item)
-            sink(item)
-        if bar is not None:
-            bar.hide()
-        if not is_any:
-            outcome.nothing()
-        status = special or outcome.exit
-        sink.end(status)
-        sys.stdout.flush()
-    except OSError as error:
-        fail_to_write(error, *(f"{path} is salvaged, and whole" for path in whole))
-    sys.exit(status)
+    wanted = Wanted(given["to"], given["name"], given["topic_partitions"])
+    show(salvage(given["sources"], wanted, options), _sink(given), outcome, bar, standing=outcome.whole)
+    sys.exit(outcome.exit)
+
+
+class _SalvageStatus(RunStatus):
+    """The exit status: what was refused, or could not be written, comes before all that was found.
+
+    Attributes:
+        whole: of each partition that was written, that it was.
+    """
+
+    def __init__(self, fail_on: str, *, compat: bool) -> None:
+        super().__init__(fail_on, compat=compat)
+        self.whole: list[str] = []
+        self._special = Exit.OK
+
+    @takes(SalvageRefused)
+    def _refused(self, refused: SalvageRefused) -> None:
+        self._special = max(self._special, Exit.FAILED if refused.failed else Exit.REFUSED)
+
+    @takes(SalvageDone)
+    def _done(self, done: SalvageDone) -> None:
+        self.whole.append(f"{done.path} is salvaged, and whole")
+        if done.has_losses:
+            self.damaged()
+
+    @property
+    def exit(self) -> Exit:
+        """The exit status, once all items were seen."""
+        if not self.whole:
+            self.nothing()
+        return self._special or super().exit
 
 
 def _preferred(given: dict[str, Any]) -> str | None:
@@ -213,16 +217,13 @@ def _epochs(path: str | None) -> tuple[EpochEntry, ...] | None:
     return tuple(file.epochs)
 
 
-def _sink(given: dict[str, Any]) -> SalvageJson | SalvageText:
-    from kdump.render.text.salvage import SalvageJson, SalvageText
-
+def _sink(given: dict[str, Any]) -> Sink:
     if given["layout"] == "json":
-        return SalvageJson(sys.stdout.write, say, lines_of)
+        from kdump.render.json.salvage import SalvageJson
+
+        return SalvageJson(write, say, lines_of)
+    from kdump.render.text.salvage import SalvageText
+
     raw = given["raw"] or not sys.stdout.isatty()
     fit = fitter_of_stdout()
-    return SalvageText(lambda text: _write(fit(text)), say, losses_of, raw=raw)
-
-
-def _write(text: str) -> None:
-    """Write what may have bytes of names that are not UTF-8."""
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    return SalvageText(lambda text: write(fit(text)), say, losses_of, raw=raw)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kdump.cli.options.common import (
     fail_on_option,
@@ -18,9 +18,10 @@ from kdump.cli.options.help import option, options
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import color_option, console_of
 from kdump.cli.options.times import clock_of, time_of
+from kdump.cli.show import show
+from kdump.dispatch import takes
 from kdump.exit_status import Exit, RunStatus
-from kdump.item import Progress
-from kdump.render.commentary import fail_to_write, hidden, say
+from kdump.render.commentary import say, write
 from kdump.rows.coordinators import OpenRow
 from kdump.state.empty_answer import EmptyAnswer, Question
 from kdump.storage.names import METADATA_TOPIC
@@ -31,6 +32,7 @@ from kdump.words.times import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kdump.cli.show import Sink
     from kdump.render.terminal.progress import Bar
 
 END = "end"  # of the log, as a time
@@ -43,16 +45,6 @@ at_option = option(
     show_default=True,
     help="The state at a time: 2026-11-21, 10:00, now-2h, end.",
 )
-
-
-class StateSink(Protocol):
-    """Writes items."""
-
-    def __call__(self, item: Any, /) -> None:  # noqa: ANN401 (rows of each verb)
-        """Write one item."""
-
-    def end(self, status: int, /) -> None:
-        """Write what all comes to."""
 
 
 state_options = options(
@@ -104,7 +96,7 @@ def run(
     given: dict[str, Any],
     bar: Bar | None,
     question: Question,
-    sink: StateSink | None = None,
+    sink: Sink | None = None,
     partitions: Callable[[], int | None] = lambda: None,
 ) -> None:
     """Write all items and end with the exit status.
@@ -117,58 +109,67 @@ def run(
         sink: what writes them; None for the layout that was asked for.
         partitions: see `EmptyAnswer`.
     """
-    outcome = RunStatus(given["fail_on"], compat=False)
+    outcome = _AnswerStatus(given["fail_on"], question, EmptyAnswer(partitions))
     redactor = redactor_of(given, [os.fspath(path) for path in (*given["paths"], *given.get("checks", ()))])
-    sink, shown = sink or _sink(given), question
-    if redactor is not None:
-        sink = redactor.before(sink)
-        shown = question.without_names()
-    empty = EmptyAnswer(partitions)
-    try:
-        for item in items:
-            if isinstance(item, Progress):
-                if bar is not None and item.total:
-                    bar.show(item.replace(path=hidden(item.path)))
-                continue
-            if bar is not None:
-                bar.hide()
-            outcome.see(item)
-            if question.is_alarm and isinstance(item, OpenRow):
-                (outcome.damaged if item.hanging else outcome.unreadable)()
-            empty.see(item)
-            sink(item)
-        if bar is not None:
-            bar.hide()
-        is_away = _conclude(outcome, empty, question)
-        sink.end(outcome.exit)
-        sys.stdout.flush()
-        for line in empty.lines(shown):
-            say(f"kdump: {line}")
-        if is_away and redactor is not None:
-            say(f"kdump: not here is the partition of {question.topic} that must have the answer")
-    except OSError as error:  # what is read has its own problems: this is where the text goes
-        fail_to_write(error)
+    sink = sink or _sink(given)
+    show(items, sink, outcome, bar, redactor)
+    for line in outcome.empty.lines(question if redactor is None else question.without_names()):
+        say(f"kdump: {line}")
+    if redactor is not None and question.topic != METADATA_TOPIC and outcome.is_away:
+        say(f"kdump: not here is the partition of {question.topic} that must have the answer")
     sys.exit(Exit.REFUSED if getattr(sink, "refused", False) else outcome.exit)
 
 
-def _conclude(outcome: RunStatus, empty: EmptyAnswer, question: Question) -> bool:
-    """Take the answer into account; return whether the partition that must have it is not among the inputs."""
-    found = empty.is_answered(question) and not (question.may_be_empty and empty.is_empty and outcome.has_errors)
-    is_away = not found and not empty.has_place(question)
-    if question.topic != METADATA_TOPIC:
-        outcome.answered(found=found, has_place=not is_away)
-        return is_away
-    if not found and not is_away:
-        outcome.nothing()
-    return False
+class _AnswerStatus(RunStatus):
+    """The exit status of the answer to a question.
+
+    Args:
+        fail_on: error, warning or never.
+        question: that is asked.
+        empty: says what is not there.
+
+    Attributes:
+        empty: says what is not there.
+    """
+
+    def __init__(self, fail_on: str, question: Question, empty: EmptyAnswer) -> None:
+        super().__init__(fail_on, compat=False)
+        self._question = question
+        self.empty = empty
+
+    def see(self, item: object) -> None:
+        """Take one item into account."""
+        super().see(item)
+        self.empty.see(item)
+
+    @takes(OpenRow)
+    def _open(self, row: OpenRow) -> None:
+        if self._question.is_alarm:
+            (self.damaged if row.hanging else self.unreadable)()
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the question has an answer."""
+        may_be_empty = self._question.may_be_empty and self.empty.is_empty and self.has_errors
+        return self.empty.is_answered(self._question) and not may_be_empty
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the partition that must have the answer is not among the inputs."""
+        return not (self.is_found or self.empty.has_place(self._question))
+
+    @property
+    def exit(self) -> Exit:
+        """The exit status, once all items were seen."""
+        is_found, is_away = self.is_found, self.is_away
+        if self._question.topic != METADATA_TOPIC:
+            self.answered(found=is_found, has_place=not is_away)
+        elif not (is_found or is_away):
+            self.nothing()
+        return super().exit
 
 
-def write(text: str) -> None:
-    """Write text to stdout as UTF-8."""
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
-
-
-def _sink(given: dict[str, Any]) -> StateSink:
+def _sink(given: dict[str, Any]) -> Sink:
     if given["layout"] == "json":
         from kdump.render.json.coordinators import CoordinatorJson
         from kdump.tally import Tally

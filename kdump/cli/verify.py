@@ -26,11 +26,12 @@ from kdump.cli.options.guest import be_guest, duration, guest_options
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, console_of
+from kdump.cli.show import show
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.item import Checked, PartitionChecked, Progress, Scrubbed
-from kdump.render.commentary import fail_to_write, say
+from kdump.item import PartitionChecked, Scrubbed
+from kdump.render.commentary import say, write
 from kdump.rows.verdict import Step
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
@@ -43,32 +44,19 @@ from kdump.words.escape import escape
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Protocol
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
     from kdump.checks.replicas import LocalReplicas
     from kdump.checks.scrub import LocalScrub
-    from kdump.export.verdict_files import LogDirRow
+    from kdump.cli.show import Sink
+    from kdump.export.origin import Root
+    from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
     from kdump.redact import Redactor
     from kdump.render.html.sections import ReportOrigin
     from kdump.render.terminal.progress import Bar
-
-    class Sink(Protocol):
-        """Writes items."""
-
-        def __call__(self, item: Item) -> None:
-            """Write one item."""
-
-        def end(self, code: int, /) -> None:
-            """Write what the exit status and the totals are."""
-
-    from collections.abc import Sequence
-
-    from kdump.export.origin import Root
-    from kdump.export.verdict_files import Summary
 
 _TABLES = ("findings", "segments", "losses")
 
@@ -223,7 +211,11 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     if spark is not None or given["out"] is not None:
         items = _with_tables(items, named, roots, given["out"], disks, redactor)
     copies = _Copies()
-    _show(copies.through(items), paths, given, outcome, bar, redactor, origin)
+    sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin)
+    try:
+        show(copies.through(items), sink, outcome, bar, redactor, hides_bar=False)
+    except SparkFailedError as error:
+        fail(str(error))
     hint = "" if given["replicas"] or redactor is not None else copies.hint(paths)
     if hint and not given["quiet"] and given["layout"] == "text":
         say(f"kdump: {hint}")
@@ -258,29 +250,6 @@ class _Copies:
         command = with_paths("verify", paths, "--replicas")
         which = f"{escape(names[0])} is" if len(names) == 1 else f"{len(names)} damaged partitions are"
         return f"{which} in several of these directories: {command} tells which copy has what another has lost"
-
-
-def _show(
-    items: Iterator[Item],
-    paths: list[str],
-    given: dict[str, Any],
-    outcome: RunStatus,
-    bar: Bar | None,
-    redactor: Redactor | None,
-    origin: ReportOrigin | None,
-) -> None:
-    """Show every item; end where the answer cannot be written, or Spark has failed."""
-    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar, origin)
-    if redactor is not None:
-        sink = redactor.before(sink)
-    try:
-        _run(items, sink, outcome, bar)
-    except OSError as error:  # what is read has its own findings: this is where the text goes
-        fail_to_write(error)
-    except SparkFailedError as error:
-        if bar is not None:
-            bar.hide()
-        fail(str(error))
 
 
 _NOT_OF_SCRUB = (
@@ -334,11 +303,12 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
         more = (ScrubEngine(spark),)
     origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
     items = scrub(paths, options, *more)
+    sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin)
     try:
-        _show(_noting(items, told), paths, given, outcome, bar, redactor, origin)
+        show(_noting(items, told), sink, outcome, bar, redactor, hides_bar=False)
+    except SparkFailedError as error:
+        fail(str(error))
     except LedgerError as error:
-        if bar is not None:
-            bar.hide()
         say(f"kdump: {error}")
         sys.exit(Exit.LOCKED if error.is_locked else Exit.REFUSED if error.is_refused else Exit.FAILED)
     if told and told[0].left and not given["quiet"]:
@@ -374,23 +344,6 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     return {"starts": starts, "settings": settings(given, configured(given))}
 
 
-def _run(items: Iterator[Item], sink: Sink, outcome: RunStatus, bar: Bar | None) -> None:
-    """Hand every item to where it is shown."""
-    for item in items:
-        if isinstance(item, Progress):
-            if bar is not None:
-                bar.show(item)
-            continue
-        outcome.see(item)
-        sink(item)
-        if isinstance(item, Checked):
-            sys.stdout.flush()  # who waits sees how far it is; and a process forked now would write it once more
-    if bar is not None:
-        bar.hide()
-    sink.end(outcome.exit)
-    sys.stdout.flush()
-
-
 def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool) -> Iterator[Item]:
     more: tuple[LocalReplicas, ...] = ()
     if spark is not None:
@@ -406,27 +359,31 @@ def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None,
     return verify(paths, options, *more)
 
 
+def _as_shown(paths: list[str], redactor: Redactor | None) -> list[str]:
+    return paths if redactor is None else [redactor.path(path) for path in paths]
+
+
 def _sink(
     paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, origin: ReportOrigin | None
 ) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
-    error = _error(bar)
+    out, error = _over(bar, write), _over(bar, say)
     if given["layout"] == "json":
-        from kdump.render.json.verify import VerifyJson
+        from kdump.render.json.lines import JsonLines
 
-        return VerifyJson(_write, error, tally, wanted=wanted)
+        return JsonLines(out, error, tally, wanted)
     if origin is not None:
         from kdump.render.html.verify import VerifyHtml
 
         fold, replicas = not given["no_fold"], given["replicas"]
-        return VerifyHtml(_write, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
+        return VerifyHtml(out, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
     console = console_of(given)
     if console is None:
         from kdump.render.text.verify import VerifyText
 
         notes = given["notes"] is not False
-        return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted, notes=notes)
+        return VerifyText(out, error, tally, fold=not given["no_fold"], wanted=wanted, notes=notes)
     from kdump.render.terminal.verify import VerifyTable
 
     return VerifyTable(
@@ -471,17 +428,15 @@ def _origin(
     return ReportOrigin(command, __version__, now, host, given["start"] is not None)
 
 
-def _write(text: str) -> None:
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+def _over(bar: Bar | None, to: Callable[[str], None]) -> Callable[[str], None]:
+    """Let what is written take the bar away first."""
 
-
-def _error(bar: Bar | None) -> Callable[[str], None]:
-    def error(line: str) -> None:
+    def over(text: str) -> None:
         if bar is not None:
             bar.hide()
-        say(line)
+        to(text)
 
-    return error
+    return over
 
 
 def _with_tables(

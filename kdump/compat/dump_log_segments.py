@@ -27,10 +27,10 @@ from kdump.item import (
     Died,
     FileStart,
     LogStart,
+    SkippedFile,
     SnapshotError,
     SnapshotStart,
     TrailingBytes,
-    Unknown,
 )
 from kdump.storage.file_source import FileSource
 from kdump.storage.names import JavaName, java_file, java_name
@@ -92,7 +92,7 @@ class KafkaDump:
         }
         reader = readers.get(name.suffix)
         if reader is None:
-            yield Unknown(path)
+            yield SkippedFile(path)
             return
         with ExitStack() as stack:
             try:

@@ -273,14 +273,13 @@ class CheckedRecords:
     """Reads and checks the records of windows; imported and made only where records are wanted."""
 
     def __init__(self, path: str, options: DumpOptions) -> None:
-        from kdump.format.record.chunk import KEPT
         from kdump.format.record.reader import RecordReader
         from kdump.format.record.record_checks import RecordChecks, not_read
 
         self._path = path
         self._not_read = not_read
         self._checks = RecordChecks(path)
-        self.reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
+        self.reader = RecordReader.within(options)
 
     def restart(self) -> None:
         """Forget what was read."""

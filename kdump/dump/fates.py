@@ -264,7 +264,7 @@ class RecordFates:
         if isinstance(source, OpenFailure):
             return  # it is said when the log is shown
         options = self._options
-        reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
+        reader = RecordReader.within(options)
         try:
             findings: list[Finding] = []
             walk = open_walk(log, source, options, findings)

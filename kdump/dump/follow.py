@@ -24,7 +24,7 @@ from kdump.format.batch.window import Window, crc_of_range
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.item import FileStart, FileTurn, LogStart, Looked
+from kdump.item import CaughtUp, FileStart, FileTurn, LogStart
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
@@ -114,7 +114,7 @@ class Follow:
                     if self._budget.left == 0:
                         return
             partitions = [one for one in partitions if not one.is_gone]
-            yield Looked()
+            yield CaughtUp()
             rest = _REST
             if self._idle is not None and not any(one.waits for one in partitions):
                 rest = min(_REST, last + self._idle - self._clock())

@@ -59,7 +59,7 @@ class TransactionIndexes:
     def claim(self, one: Window) -> None:
         """A whole batch with a wrong CRC, which counts as far as its header goes on from what is before it.
 
-        Where that has fewer records than offsets, the fewer count, as in `LogFacts.end` of salvage.
+        Where that has fewer records than offsets, the fewer count, as in `ScannedLog.end` of salvage.
         """
         first, count = one.cell(0, layout.BASE_OFFSET), one.cell(0, layout.COUNT)
         offsets = one.cell(0, layout.LAST_OFFSET) - first + 1

@@ -32,7 +32,6 @@ from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.base_offset.right import misplaced, unplaced
 from kdump.format.batch.walk import right_windows
 from kdump.format.record import _select
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
@@ -171,7 +170,7 @@ class Outcomes:
         self.logs = [*logs, *_later(logs[-1])]
         self._options = options
         self._numbers = {log.path: number for number, log in enumerate(self.logs)}
-        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
+        self._reader = RecordReader.within(options)
         self._answer = _Answer(options)
         self._between = _Between()
         self._places: dict[tuple[str, int], int] = {}  # path and position of odd batches: a low offset that fits

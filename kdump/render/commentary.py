@@ -1,4 +1,4 @@
-"""Lines to stderr, and the exit when the answer cannot be written."""
+"""What goes to stdout as it is, lines to stderr, and the exit when the answer cannot be written."""
 
 from __future__ import annotations
 
@@ -56,6 +56,11 @@ def say_left(path: str, errors: int) -> None:
     if errors:
         what = f"{counted(errors, 'error')} here that this command does not mend"
         say(f"kdump: {path}: {what}; look with kdump verify")
+
+
+def write(text: str) -> None:
+    """Write text to stdout as UTF-8; names that are not UTF-8 go out as the bytes they are."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
 
 
 def answer(text: str, *standing: str) -> None:

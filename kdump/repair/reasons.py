@@ -28,7 +28,7 @@ class Here:
         self._known: dict[str, bool] = {}  # of many findings most are of one directory
 
     def __call__(self, directory: str) -> bool:
-        """Tell it; an empty path is the current directory."""
+        """Whether a directory is that one; an empty path is the current directory."""
         if directory not in self._known:
             self._known[directory] = os.path.realpath(directory or ".") == self._real
         return self._known[directory]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
-    from kdump.rescue.line import Line, Side
-    from kdump.rescue.log_facts import LogFacts, ReadLog
+    from kdump.rescue.line import Candidate, Line
+    from kdump.rescue.scanned_log import ReadLog, ScannedLog
 
 _MOST = 1_000_000  # records of a batch that are compared, and keys that are followed
 _HASH = 16  # bytes
@@ -64,7 +64,7 @@ class _Records:
         return at < len(self.offsets) and self.offsets[at] == offset
 
 
-def subset(logs: Sequence[ReadLog], one: Side, other: Side, limits: ReadLimits) -> int | None:
+def subset(logs: Sequence[ReadLog], one: Candidate, other: Candidate, limits: ReadLimits) -> int | None:
     """Return which of two batches has all the records of the other: 0 or 1; None where neither has.
 
     Nor where that cannot be told: a batch cannot be read, or it has more than a million records, or odd offsets.
@@ -103,7 +103,7 @@ def _records_at(source: Source, position: int, limits: ReadLimits) -> _Records |
 def _chunks_at(source: Source, position: int, limits: ReadLimits) -> Iterator[Chunk]:
     """The records of the batch at a position; a problem where they cannot be read."""
     size = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True) + layout.LOG_OVERHEAD
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    reader = RecordReader.within(limits)
     for window in batches_of(source, position, position + size, limits.max_batch_bytes):
         yield from reader.chunks(window)
         return
@@ -147,7 +147,7 @@ class Cleaned:
         """Whether no batch is known to have been taken out."""
         return not self._ranges
 
-    def add(self, log: Source, facts: LogFacts, base: int | None, next_base: int | None, limits: ReadLimits) -> None:
+    def add(self, log: Source, facts: ScannedLog, base: int | None, next_base: int | None, limits: ReadLimits) -> None:
         """Add the offsets that a log lacks between batches that lie one behind the other.
 
         Args:
@@ -229,7 +229,7 @@ def revived(
     if not candidates.offsets:
         return
     latest = dict.fromkeys(candidates.offsets, -1)
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    reader = RecordReader.within(limits)
     for run in line.runs:
         for window in batches_of(sources[run.log], run.start, run.end, limits.max_batch_bytes):
             for chunk in reader.chunks(window):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from kdump.finding import Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Window
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.render.json.writer import JsonWriter
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.format.read_limits import ReadLimits
-    from kdump.rescue.log_facts import ReadLog
+    from kdump.rescue.scanned_log import ReadLog
     from kdump.storage.fsops import FileOps
 
 _HEAD = b'{"type":"record"'
@@ -35,7 +34,7 @@ def doubtful_lines(read: Iterable[ReadLog], limits: ReadLimits) -> Iterator[byte
     """
     lines = _Lines()
     writer = JsonWriter(lines.take, contents=True, control=_control)
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    reader = RecordReader.within(limits)
     for one in read:
         writer.begin(one.log.path, None)
         for place in one.facts.places:

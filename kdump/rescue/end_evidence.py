@@ -10,7 +10,7 @@ from kdump.broker.producer.end_markers import LARGEST_MARKER
 from kdump.broker.producer.transaction_fates import Aborts, told_by_index
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
-from kdump.rescue.log_facts import Place
+from kdump.rescue.scanned_log import BadBytes
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.rescue.line import Line
-    from kdump.rescue.log_facts import ReadLog
+    from kdump.rescue.scanned_log import ReadLog
     from kdump.rescue.sources import Copy
     from kdump.storage.open_files import OpenFileCache
 
@@ -69,7 +69,7 @@ class EndEvidence:
         ]
         return max(known, default=0)
 
-    def cut_end(self, one: ReadLog) -> Place | None:
+    def cut_end(self, one: ReadLog) -> BadBytes | None:
         """Return where the end of a log before another one is cut off; None where nothing shows that.
 
         Compaction leaves offsets out before the next log, but neither a torn batch nor an offset index that goes on.
@@ -82,7 +82,7 @@ class EndEvidence:
         known = [code for offset, code in self._known_by_indexes(one) if last + 1 < offset <= after]
         codes = tuple(known) if "X07" in known else codes  # a time index alone may be an older copy
         nothing = None, None, None  # neither offsets nor records
-        return Place(one.raw.size, 0, *nothing, is_batch=False, codes=codes, is_exact=False) if codes else None
+        return BadBytes(one.raw.size, 0, *nothing, is_batch=False, codes=codes, is_exact=False) if codes else None
 
     def _known_by_indexes(self, one: ReadLog) -> list[tuple[int, str]]:
         """The offsets that a log must have reached by its indexes, and the codes of what they show."""
@@ -160,7 +160,7 @@ class EndEvidence:
                         yield Aborts(entries, found.first, reached)
 
 
-def _are_large(places: Sequence[Place], begin: int, end: int) -> bool:
+def _are_large(places: Sequence[BadBytes], begin: int, end: int) -> bool:
     """Whether bytes of a log are whole batches that stay out, each too large for a marker; not where there are none."""
     start = begin
     for at in range(bisect_left(places, begin, key=lambda one: one.position), len(places)):

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from kdump.broker.clusters import TopicPolicies
     from kdump.broker.missing.judge import Surroundings
     from kdump.finding import Finding
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.scanned_log import ScannedLog
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.storage.open_files import OpenFileCache
 
-LogWithFacts = tuple["SourceLog", "LogFacts"]
+LogWithFacts = tuple["SourceLog", "ScannedLog"]
 
 
 def _around(copy: Copy, policies: TopicPolicies) -> Surroundings:
@@ -54,7 +54,7 @@ def has_trace(copy: Copy, logs: Iterable[LogWithFacts]) -> bool:
     return judge.has_trace(holes=1)
 
 
-def _gaps(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[MissingRange]:
+def _gaps(copy: Copy, log: SourceLog, facts: ScannedLog) -> Iterator[MissingRange]:
     """The holes of one log of a copy, in order: where offsets are missing, and no bytes stand that may be theirs."""
     own = facts.holes
     inside = (_hole(log, own[at], own[at + 1], own[at + 2]) for at in range(0, len(own), 3))
@@ -65,7 +65,7 @@ def _hole(log: SourceLog, first: int, last: int, position: int) -> MissingRange:
     return MissingRange(first, last, (Code.O04.name,), log.path, position)
 
 
-def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[MissingRange]:
+def _around_spans(copy: Copy, log: SourceLog, facts: ScannedLog) -> Iterator[MissingRange]:
     """The holes around the runs of batches of a log: before the first one, between two, behind the last one."""
     spans: list[tuple[int, int, int, int]] = list(facts.runs)
     for place in facts.places:
@@ -81,12 +81,12 @@ def _around_spans(copy: Copy, log: SourceLog, facts: LogFacts) -> Iterator[Missi
         yield _hole(log, end, (log.next_base or 0) - 1, log_size(facts))
 
 
-def log_size(facts: LogFacts) -> int:
+def log_size(facts: ScannedLog) -> int:
     """Return where the last batch of a log ends, bytes."""
     return facts.runs.end
 
 
-def _ends_early(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:
+def _ends_early(copy: Copy, log: SourceLog, facts: ScannedLog) -> bool:
     """Whether offsets are missing behind a log, up to the next one, without damage or a file that shows them lost."""
     if copy.is_run or log.base is None or log.next_base is None or facts.is_renamed:
         return False
@@ -152,7 +152,7 @@ class LineHoles:
             for part in self._parts(first, last):
                 self._judge.count(part)
 
-    def _prove(self, copy: Copy, log: SourceLog, facts: LogFacts, cache: OpenFileCache, max_batch_bytes: int) -> None:
+    def _prove(self, copy: Copy, log: SourceLog, facts: ScannedLog, cache: OpenFileCache, max_batch_bytes: int) -> None:
         if copy.is_run or log.base is None or facts.is_renamed or is_under_work(copy.directory.listing.names):
             return
         proofs = HoleProofs(
@@ -215,7 +215,7 @@ class LineHoles:
         return [among_holes(among) for _, among in self._groups if among.first is not None]
 
 
-def _in_all(copies: Sequence[tuple[RangeSet, Sequence[LogFacts]]]) -> RangeSet:
+def _in_all(copies: Sequence[tuple[RangeSet, Sequence[ScannedLog]]]) -> RangeSet:
     """The holes of the copies that none of the others fills.
 
     Args:

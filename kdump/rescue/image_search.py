@@ -44,6 +44,9 @@ _POLY = 0x82F63B78  # CRC-32C, bits reversed
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
+_NO_PRODUCER = (-1, -1, -1, -1)  # leader epoch, id, epoch and sequence of a legacy message
+
+
 class CarvedBatch(TupleValue):
     """A batch that lies whole in an image, with the right CRC.
 
@@ -299,7 +302,14 @@ class ImageSearch:
         start = max(0, self._next - at)
         while start < stop:
             count = _carving.candidates(
-                self._buffer, start, stop, self._have, self._size - at, _AHEAD, self._rows, _ROOM
+                self._buffer,
+                start,
+                stop=stop,
+                n=self._have,
+                left=self._size - at,
+                small=_AHEAD,
+                rows=self._rows,
+                room=_ROOM,
             )
             rows = self._rows[: count * _carving.CANDIDATE_WIDTH].tolist()
             for k in range(0, len(rows), _carving.CANDIDATE_WIDTH):
@@ -338,10 +348,9 @@ class ImageSearch:
         base, _, epoch, magic, crc, attributes, delta, first, latest, producer, term, sequence, count = (
             _HEADER.unpack_from(self._buffer, place)
         )
-        return CarvedBatch(
-            self._at + place, size, magic, base, base + delta, epoch, producer, term, sequence, count, first, latest,
-            attributes & 0xFFFF, crc,
-        )  # fmt: skip
+        of_producer = epoch, producer, term, sequence
+        fields = self._at + place, size, magic, base, base + delta, *of_producer, count, first, latest
+        return CarvedBatch._make((*fields, attributes & 0xFFFF, crc))
 
     def _is_plausible(self, place: int, size: int) -> bool:
         """Whether the first record of a large batch makes sense; the kernel has looked at its header."""
@@ -388,12 +397,12 @@ class ImageSearch:
         count = _carving.candidates(
             bytearray(header),
             0,
-            1,
-            len(header),
-            self._size - end,
-            _AHEAD,
-            array("q", bytes(8 * _carving.CANDIDATE_WIDTH)),
-            1,
+            stop=1,
+            n=len(header),
+            left=self._size - end,
+            small=_AHEAD,
+            rows=array("q", bytes(8 * _carving.CANDIDATE_WIDTH)),
+            room=1,
         )
         return count == 1 and 0 <= offset < int.from_bytes(header[:8], "big", signed=True) <= offset + layout.MAX_INT
 
@@ -404,9 +413,8 @@ class ImageSearch:
         timestamp = int.from_bytes(view[at : at + 8], "big", signed=True) if magic else -1
         crc = int.from_bytes(view[place + layout.LEGACY_CRC_AT : place + layout.LEGACY_CRC_AT + 4], "big")
         attributes = view[place + layout.LEGACY_ATTRIBUTES_AT]
-        return CarvedBatch(
-            self._at + place, size, magic, offset, offset, -1, -1, -1, -1, 1, timestamp, timestamp, attributes, crc
-        )
+        fields = self._at + place, size, magic, offset, offset, *_NO_PRODUCER, 1, timestamp, timestamp
+        return CarvedBatch._make((*fields, attributes, crc))
 
     # --- claims ---------------------------------------------------------------------------------------------
     def _accept(self, found: CarvedBatch) -> None:

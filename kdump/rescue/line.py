@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.scanned_log import ScannedLog
 
 
 class LineRun(TupleValue):
@@ -89,7 +89,7 @@ class LineLog(TupleValue):
     number: int
     copy: int
     source: Source
-    facts: LogFacts
+    facts: ScannedLog
     limit: int = NEVER
     before: int = -1
     next_epoch: int | None = None
@@ -112,8 +112,8 @@ class Divergent(TupleValue):
     records: int
 
 
-class Side(TupleValue):
-    """A batch as one copy has it."""
+class Candidate(TupleValue):
+    """A batch as one copy has it; of several for one place of the line one is taken."""
 
     copy: int
     log: int
@@ -127,7 +127,7 @@ class Side(TupleValue):
 class ContradictionError(Exception):
     """Copies contradict each other, and epochs do not decide."""
 
-    def __init__(self, why: str, sides: list[Side]) -> None:
+    def __init__(self, why: str, sides: list[Candidate]) -> None:
         super().__init__(why)
         self.why = why
         self.sides = sides
@@ -148,8 +148,8 @@ class WrongEpochError(Exception):
 class Pair(TupleValue):
     """Two batches of one place of which one has records that the other lacks; `taken` is the larger one."""
 
-    taken: Side
-    other: Side
+    taken: Candidate
+    other: Candidate
 
 
 class Cursor:
@@ -209,10 +209,10 @@ class Cursor:
         """Return the first offset of the batch in a row as it is stored, also where others have some of its offsets."""
         return self.firsts[k] if k else self._stored
 
-    def side(self) -> Side:
+    def side(self) -> Candidate:
         """Return the batch in hand."""
         k = self.k
-        return Side(
+        return Candidate(
             self.log.copy,
             self.log.number,
             self.positions[k],
@@ -275,7 +275,7 @@ class Line:
         cuts: list[int],
         limits: ReadLimits,
         prefer: int | None,
-        is_subset: Callable[[Side, Side], int | None],
+        is_subset: Callable[[Candidate, Candidate], int | None],
         doubted: Callable[[int, int, int], bool],
         *,
         knows_partings: bool = False,
@@ -471,12 +471,12 @@ class Line:
             if self._counts(one) and one.first > self._reached[one.log.copy]:
                 runs = self.runs
                 log, start, first = runs.logs[-1], runs.starts[-1], runs.firsts[-1]
-                here = Side(self._copies[log], log, start, first, self._last, epoch=self._epoch, crc=0)
+                here = Candidate(self._copies[log], log, start, first, self._last, epoch=self._epoch, crc=0)
                 self._contradict(f"batches overlap at offset {one.first}", here, one.side())
         for one in group:
             self._diverge(one, 1)
 
-    def _contradict(self, why: str, *sides: Side) -> None:
+    def _contradict(self, why: str, *sides: Candidate) -> None:
         """Two copies contradict each other.
 
         Raises:

@@ -7,28 +7,29 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.missing.ranges import MissingRange
-from kdump.broker.producer.transaction_fates import IN_DOUBT, TransactionFates
-from kdump.finding import Code, Finding
+from kdump.broker.producer.transaction_fates import TransactionFates
+from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
+from kdump.rescue.fate_rows import BatchesLeftOut, FateRows
 from kdump.rescue.losses import LineLosses, lost_logs, outside, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
 from kdump.rescue.unplaced import unplaced
 from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.rows.json_lines import row_json
-from kdump.rows.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.rows.salvaged import Diverged, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.broker.producer.transaction_fates import Told
+    from kdump.rescue.holes import LineHoles
     from kdump.rescue.line import Line
-    from kdump.rescue.log_facts import ReadLog
     from kdump.rescue.partition import PartitionSalvage, SalvageOptions
+    from kdump.rescue.scanned_log import ReadLog
     from kdump.rescue.target import Staging, Target
     from kdump.row import Row
     from kdump.storage.fsops import FileOps
@@ -44,49 +45,39 @@ class LineWriter:
     Args:
         work: the partition.
         line: its line.
-        target: where the result goes.
-        staging: its files under temporary names.
+        options: what was asked for.
         ops: makes the calls.
 
     Attributes:
+        rows: what becomes of each offset, and the totals of that.
+        left_out: which batches stay out because of their transactions.
         result: what it has come to, once it is written.
         standing: how the copies stand beside that.
-        records_below: intact records that stay out as they are below the log start offset.
-        among: of holes that the line has, in one of which bytes are missing, nobody knows in which.
-        latest_epoch: the newest leader epoch in it, below 0 for none.
     """
 
     def __init__(
         self, work: PartitionSalvage, line: Line, target: Target, options: SalvageOptions, ops: FileOps
     ) -> None:
         self._work = work
-        self._evidence = work.end_evidence
         self._line = line
         self._options = options
         self._ops = ops
         self._path = os.path.join(target.path, work.name)
-        self._staging: Staging | None = None
-        self._limit = options.limits.max_batch_bytes
         self._start = work.log_start()
         bases = [one.facts.first if one.facts.is_renamed else one.log.base for one in work.read]
         bases += [one.log.base for one in work.foreign]
         unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
-        self._known_end = self._evidence.known_end(line)
-        self._missing = self._what_is_missing()
-        self._left_out: list[Told] = []
-        self.left_out: list[LeftOutBatches] = []
-        self._extras: list[tuple[int, Row]] = []
-        self._outs: list[Loss] = []
-        self._kept: Kept | None = None
+        self._known_end = work.end_evidence.known_end(line)
+        self._missing, holes = self._what_is_missing()
+        self.rows = FateRows(work.name, self._missing, holes)
+        self.left_out = BatchesLeftOut()
         self._refused: dict[int, str] = {}
-        self.expected = 0
-        self.records = 0
-        self.records_below = 0  # intact ones that stay out as they are below the log start offset
-        self.latest_epoch = -1
-        self.among: list[Finding] = []
-        self.offsets_lost = self.records_lost = self.ranges_unknown = self.diverged = 0
-        self.first: int | None = None
+        self.latest_epoch = -1  # the newest leader epoch of the result, below 0 for none
+
+    @property
+    def _limit(self) -> int:
+        return self._options.limits.max_batch_bytes
 
     @property
     def first_base(self) -> int:
@@ -98,7 +89,7 @@ class LineWriter:
         """Bytes that the logs will have at most."""
         return self._line.runs.size
 
-    def _what_is_missing(self) -> LineLosses:
+    def _what_is_missing(self) -> tuple[LineLosses, LineHoles]:
         spots: list[MissingRange] = []
         for one in self._work.read:
             start = one.log.base if one.log.base is not None else one.facts.first or 0
@@ -107,7 +98,7 @@ class LineWriter:
                 end = self._known_end
             lost = [first for first, _ in self._work.lost_logs(one.copy) if start < first and end is not None]
             end = min([end or 0, *lost]) if lost else end
-            spans = list(spots_of(one.log.path, one.facts, start, end, self._evidence.cut_end(one)))
+            spans = list(spots_of(one.log.path, one.facts, start, end, self._work.end_evidence.cut_end(one)))
             spots.extend(spans)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, spans)
@@ -121,11 +112,11 @@ class LineWriter:
         for number, cut in enumerate(self._line.cuts):
             ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
             spots.extend(lost_logs(self._path, ranges))
-        self._holes = holes = self._work.line_holes(self._line)
+        holes = self._work.line_holes(self._line)
         if holes.has_trace:  # what a whole copy lacks was cleaned away there, whatever stands in another one
             spots = list(outside(spots, self._work.whole_ranges(self._line)))
-        ends = self._line.last + 1, self._evidence.index_end(self._line)
-        return LineLosses(self._work.name, self._path, spots, ends, holes)
+        ends = self._line.last + 1, self._work.end_evidence.index_end(self._line)
+        return LineLosses(self._work.name, self._path, spots, ends, holes), holes
 
     def _note_tail(self, one: ReadLog, spots: list[MissingRange]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
@@ -153,8 +144,8 @@ class LineWriter:
         if not any(one.facts.has_transactions for one in self._work.read):
             return
         ends = self._ends()
-        aborts = list(self._evidence.aborts(ends, self._line.last))
-        fates = TransactionFates(self._take_fate, self._options.limits.max_uncompressed_bytes)
+        aborts = list(self._work.end_evidence.aborts(ends, self._line.last))
+        fates = TransactionFates(self.left_out.take, self._options.limits.max_uncompressed_bytes)
         fates.learn(aborts)
         expected: int | None = None
         for number, _, window in self._windows():
@@ -167,7 +158,7 @@ class LineWriter:
                     if expected is not None and first > expected:
                         hole = self._hole(expected, first - 1)
                         if hole is not None:
-                            may_end = not self._evidence.has_no_marker(hole.first, hole.last, ends)
+                            may_end = not self._work.end_evidence.has_no_marker(hole.first, hole.last, ends)
                             fates.step(window.part(start, k))
                             fates.hole(hole, may_end=may_end)
                             start = k
@@ -179,11 +170,6 @@ class LineWriter:
             fates.hole(MissingRange(expected, last))
         fates.finish()
 
-    def _take_fate(self, told: Told) -> None:
-        """Leave batches out that would come under a marker that is not theirs."""
-        if not told.agrees:
-            self._left_out.append(told)
-
     def _ends(self) -> list[int]:
         """Up to which offset (exclusive) each copy is of the line, and what lies beside its batches tells of it."""
         ends = list(self._line.cuts)
@@ -194,7 +180,7 @@ class LineWriter:
     def _hole(self, first: int, last: int) -> MissingRange | None:
         """Return the hole of a range that the line does not have, None where compaction has made it."""
         spots = self._missing.spots(first, last)
-        if not spots and not self._evidence.lacks_log(first, last):
+        if not spots and not self._work.end_evidence.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
             if all(one.shows_no_loss for one in told):
                 return None
@@ -226,13 +212,12 @@ class LineWriter:
             OSError: writing failed.
             ChangedError: a source changed.
         """
-        self._staging = staging
         base = self.first_base
         lost = [first for copy in range(len(self._line.cuts)) for first, _ in self._work.lost_logs(copy)]
         begin = min([base, *lost])
-        self.expected = begin if self._start is None or self._options.below_log_start else max(begin, self._start)
         floor = self._start if self._start is not None and not self._options.below_log_start else None
-        self._add_extras()
+        expected = begin if floor is None else max(begin, floor)
+        self.rows.begin(staging, expected, self._extras(expected))
         start = max(base, self._start or 0) if not self._options.below_log_start else base
         writer = SegmentWriter(staging.directory, self._work.name, settings, start, self._ops, self._refuse)
         total, done = self.size, 0
@@ -250,12 +235,9 @@ class LineWriter:
             writer.put_file(FileKind.PARTITION_METADATA.value, data)
         dress(staging.directory, settings._replace(mode=settings.mode | (settings.mode & 0o444) >> 2), self._ops)
         dress(staging.rows_file, settings, self._ops)
-        self._flush()
-        if self._known_end > self.expected:
-            self._gap(self._known_end - 1)
-        self._finish_extras()
+        self.rows.finish(self._known_end)
         result = self._salvaged(writer, start)
-        self.standing = Standing() if self.among else self._work.standing(self._line, result)
+        self.standing = Standing() if self.rows.among else self._work.standing(self._line, result)
         self.result = result.replace(copies=self.standing.copies)
         staging.row(row_json(self.result))
 
@@ -269,59 +251,29 @@ class LineWriter:
         return Salvaged(
             self._work.name,
             self._work.sources,
-            writer.batches,
-            self.records,
-            writer.size,
-            writer.segments,
-            max(start, writer.first_base),
-            writer.end,
-            self.offsets_lost,
-            tuple(opened),
+            batches=writer.batches,
+            records=self.rows.records,
+            size=writer.size,
+            segments=writer.segments,
+            log_start_offset=max(start, writer.first_base),
+            log_end_offset=writer.end,
+            offsets_lost=self.rows.offsets_lost,
+            open_transactions=tuple(opened),
         )
 
     def _window(self, writer: SegmentWriter, number: int, copies: int, window: Window, floor: int | None) -> None:
         one = self._work.read[number]
         start = 0
-        for k in self._skipped(window, floor):
+        for k in self.left_out.rows(window, floor):
             self._part(writer, number, copies, window, start, k)
             below = floor is not None and window.cell(k, layout.LAST_OFFSET) < floor
-            rule = None if below else self._rule(self._left_out, window, k)
-            hole = None if rule is None else rule.hole
-            out = self._out(one, window, k, () if hole is None else hole.because, is_below=below)
-            if hole is not None and rule is not None:
-                self._tell_left_out(out, hole, None if rule.fate == IN_DOUBT else rule.fate)
+            rule = None if below else self.left_out.rule(window, k)
+            codes = () if rule is None or rule.hole is None else rule.hole.because
+            out = self._out(one, window, k, codes, is_below=below)
+            if rule is not None:
+                self.left_out.tell(out, rule)
             start = k + 1
         self._part(writer, number, copies, window, start, window.count)
-
-    def _skipped(self, window: Window, floor: int | None) -> list[int]:
-        """The rows that stay out."""
-        first, last = window.cell(0, layout.BASE_OFFSET), window.cell(window.count - 1, layout.LAST_OFFSET)
-        is_below = floor is not None and window.cell(0, layout.LAST_OFFSET) < floor
-        rules = [rule for rule in self._left_out if rule.start <= last and first < rule.stop]
-        if not is_below and not rules:
-            return []
-        found = []
-        for k in range(window.count):
-            if (floor is not None and window.cell(k, layout.LAST_OFFSET) < floor) or self._rule(
-                rules, window, k
-            ) is not None:
-                found.append(k)
-        return found
-
-    def _rule(self, rules: list[Told], window: Window, k: int) -> Told | None:
-        if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
-            return None
-        producer, first = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)
-        return next((rule for rule in rules if rule.producer == producer and rule.start <= first < rule.stop), None)
-
-    def _tell_left_out(self, out: Loss, hole: MissingRange, fate: str | None) -> None:
-        first, records = out.offset, out.records or 0
-        before = self.left_out[-1] if self.left_out else None
-        here = first, hole.first, fate
-        if before is not None and (before.last_offset + 1, before.lost_offset, before.fate) == here:
-            first, records = before.offset, before.records + records
-            self.left_out.pop()
-        self.left_out.append(LeftOutBatches(first, out.last_offset, records, hole.first, hole.last, fate))
 
     def _part(self, writer: SegmentWriter, number: int, copies: int, window: Window, start: int, stop: int) -> None:
         """Write rows [start, stop), and say what became of each."""
@@ -353,15 +305,19 @@ class LineWriter:
             count = 1 if inner is None else inner[1]
         position, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
         certainty = Certainty.ABSENT if is_below else Certainty.DOUBTFUL
-        loss = Loss(self._path, self._work.name, one.log.path, position, size, first, last, count, certainty, codes)
-        before = self._outs[-1] if self._outs else None
-        self.records_below += count if is_below else 0
-        if is_below and before is not None and _goes_on(before, loss):
-            assert before.position is not None
-            length, known = position + size - before.position, (before.records or 0) + count
-            self._outs[-1] = before.replace(length=length, last_offset=last, records=known)
-        else:
-            self._outs.append(loss)
+        loss = Loss(
+            self._path,
+            self._work.name,
+            file=one.log.path,
+            position=position,
+            length=size,
+            offset=first,
+            last_offset=last,
+            records=count,
+            certainty=certainty,
+            because=codes,
+        )
+        self.rows.leave_out(loss)
         return loss
 
     # --- rows -----------------------------------------------------------------------------------------------
@@ -371,99 +327,34 @@ class LineWriter:
         first, last = first_offset(part, 0, wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
         is_plain = part.cell(0, layout.MAGIC) >= layout.MAGIC_V2 <= part.cell(part.count - 1, layout.MAGIC)
         if is_plain and not _has_gaps(part):
-            self._keep_run(one, copies, first, last, sum(part.column(layout.COUNT)))
+            self.rows.keep(first, last, sum(part.column(layout.COUNT)), one.log.source, copies)
             return
         for k in range(part.count):
             count = part.cell(k, layout.COUNT)
             if count < 0:
                 inner = wrappers.at(part.cell(k, layout.POSITION))
                 count = 1 if inner is None else inner[1]
-            self._keep_run(one, copies, first_offset(part, k, wrappers), part.cell(k, layout.LAST_OFFSET), count)
+            last = part.cell(k, layout.LAST_OFFSET)
+            self.rows.keep(first_offset(part, k, wrappers), last, count, one.log.source, copies)
 
-    def _keep_run(self, one: ReadLog, copies: int, first: int, last: int, records: int) -> None:
-        self.records += records
-        if self.first is None:
-            self.first = first
-        if first > self.expected or self._outs:
-            self._flush()
-            self._gap(first - 1)
-        kept = self._kept
-        source = one.log.source
-        if kept is not None and (kept.last_offset + 1, kept.source, kept.sources) == (first, source, copies):
-            self._kept = kept.replace(last_offset=last, records=kept.records + records)
-        else:
-            self._flush()
-            self._kept = Kept(self._work.name, first, last, records, source, copies)
-        self.expected = max(self.expected, last + 1)
-
-    def _flush(self) -> None:
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            self._row(kept.offset, kept)
-
-    def _gap(self, last: int) -> None:
-        """Say of the offsets from the expected one to a last one why they are not there."""
-        at = self.expected
-        outs, self._outs = self._outs, []
-        for out in outs:
-            if out.offset > at:
-                self._lose_range(at, out.offset - 1)
-            self._lose(out)
-            at = max(at, out.last_offset + 1)
-        if at <= last:
-            self._lose_range(at, last)
-        self.expected = max(at, last + 1)
-
-    def _lose_range(self, first: int, last: int) -> None:
-        for loss in self._missing.losses(first, last):
-            self._lose(loss)
-
-    def _lose(self, loss: Loss) -> None:
-        if Code.X04.name in loss.because:
-            self._holes.note_among(loss.offset, loss.last_offset)
-        if loss.counts:
-            self.offsets_lost += loss.offsets
-            if loss.records is None:
-                self.ranges_unknown += 1
-            else:
-                self.records_lost += loss.records
-        self._row(loss.offset, loss)
-
-    def _row(self, offset: int, row: Row) -> None:
-        assert self._staging is not None
-        while self._extras and self._extras[-1][0] <= offset:
-            self._staging.row(row_json(self._extras.pop()[1]))
-        self._staging.row(row_json(row))
-
-    def _finish_extras(self) -> None:
-        assert self._staging is not None
-        if self._outs:
-            self._gap(self.expected - 1)
-        while self._extras:
-            self._staging.row(row_json(self._extras.pop()[1]))
-        self.among = self._holes.among()
-        self.ranges_unknown += len(self.among)  # nobody knows in which of the holes, so no loss counts it
-        for finding in self.among:
-            self._staging.row(row_json(finding))
-
-    def _add_extras(self) -> None:
+    def _extras(self, expected: int) -> list[tuple[int, Row]]:
+        """Rows that stand between those of the offsets, each with its offset."""
         name = self._work.name
+        extras: list[tuple[int, Row]] = []
         for one in self._work.read:
             for patch, finding in zip(one.facts.patches, one.facts.fields, strict=True):
                 offset = finding.expected if finding.field == "baseOffset" else finding.offset
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
-                self._extras.append((offset if isinstance(offset, int) else -1, row))
-        more = unplaced(self._work.read, self._line, self._missing, self.expected, self._known_end, self._limit)
+                extras.append((offset if isinstance(offset, int) else -1, row))
+        more = unplaced(self._work.read, self._line, self._missing, expected, self._known_end, self._limit)
         for branch in (*self._line.divergent, *more):
             source = self._work.read_source(branch.copy)
             epoch = None if branch.epoch < 0 else branch.epoch
-            self.diverged += branch.records
             diverged = Diverged(name, branch.first, branch.last, source, epoch, branch.records)
-            self._extras.append((branch.first, diverged))
-        self._extras.extend((revived.offset, revived) for revived in self._revived())
-        self._extras.sort(key=lambda one: one[0])
-        self._extras.reverse()  # the next one is the last
+            extras.append((branch.first, diverged))
+        extras.extend((revived.offset, revived) for revived in self._revived())
+        return extras
 
     def _revived(self) -> Iterator[Revived]:
         read, limits = self._work.read, self._options.limits
@@ -477,13 +368,6 @@ class LineWriter:
                 cleaned.add(one.source, one.facts, one.log.base, one.log.next_base, limits)
         if self._line.pairs or not cleaned.is_empty:
             yield from revived(self._work.name, self._line, [one.source for one in read], cleaned, limits)
-
-
-def _goes_on(before: Loss, loss: Loss) -> bool:
-    """Whether both are of offsets below the log start, one behind the other in one log."""
-    if (before.certainty, before.file, before.last_offset + 1) != (Certainty.ABSENT, loss.file, loss.offset):
-        return False
-    return before.position is not None and before.length is not None
 
 
 def _has_gaps(part: Window) -> bool:

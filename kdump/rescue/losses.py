@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.rescue.holes import LineHoles
-    from kdump.rescue.log_facts import LogFacts, Place
+    from kdump.rescue.scanned_log import BadBytes, ScannedLog
 
 
-def _range_of(path: str, place: Place, first: int, last: int) -> MissingRange:
+def _range_of(path: str, place: BadBytes, first: int, last: int) -> MissingRange:
     """The offsets that a place of a log is taken for: doubtful where a whole header stands there, else lost."""
     certainty = Certainty.DOUBTFUL if place.is_batch else Certainty.LOST
     found = MissingRange(first, last, place.codes, path, place.position, place.length)
@@ -30,7 +30,7 @@ def _range_of(path: str, place: Place, first: int, last: int) -> MissingRange:
 
 
 def spots_of(
-    path: str, facts: LogFacts, start: int, end: int | None, cut: Place | None = None
+    path: str, facts: ScannedLog, start: int, end: int | None, cut: BadBytes | None = None
 ) -> Iterator[MissingRange]:
     """Yield the places of a log with their offsets: those of the header where they fit, else what is left free.
 
@@ -55,9 +55,9 @@ def spots_of(
         at = max(stop, at + 1)
 
 
-def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> Iterator[MissingRange]:
+def _between(path: str, places: Sequence[BadBytes], low: int, high: int | None) -> Iterator[MissingRange]:
     """The places between two batches that are well."""
-    waiting: list[Place] = []
+    waiting: list[BadBytes] = []
     for place in places:
         first, last = place.offset, place.last_offset
         fits = place.is_exact and not place.is_odd and first is not None and last is not None and low <= first <= last
@@ -93,7 +93,7 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
         yield _together(path, waiting, low, high)
 
 
-def _together(path: str, places: Sequence[Place], first: int, last: int) -> MissingRange:
+def _together(path: str, places: Sequence[BadBytes], first: int, last: int) -> MissingRange:
     """The first batch, or else the first place, of those that have some offsets together, nobody knows which has which.
 
     How many records it has is known where its CRC is true; `unplaced` tells of the others with a true CRC.

@@ -15,7 +15,7 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kdump.rescue.line import Side
+    from kdump.rescue.line import Candidate
 
     Branch = Iterable["BranchBatch"]
     """The batches of one source, each behind the one before, which can be gone through more than once."""
@@ -35,7 +35,7 @@ class BranchBatch(TupleValue):
     last_offset: int
     epoch: int
     identity: tuple[int, int]
-    side: Side | None = None
+    side: Candidate | None = None
 
     def is_same(self, other: BranchBatch) -> bool:
         """Tell whether both are one batch. The epoch is outside of the CRC, and may be wrong in one of them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import logs_awaiting_deletion
 from kdump.broker.clusters import NO_POLICIES, TopicPolicies
-from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
+from kdump.broker.foreign import ForeignSegments, LogShape, SegmentOrigin, shown_end
 from kdump.broker.index_interval import infer_interval
 from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
@@ -24,16 +24,16 @@ from kdump.rescue.end_evidence import EndEvidence
 from kdump.rescue.epochs import NEVER, KnownEpochs, LineHistory, branch_of, goes_another_way
 from kdump.rescue.holes import LineHoles, has_trace
 from kdump.rescue.line import (
+    Candidate,
     ContradictionError,
     Line,
     LineLog,
     PartedError,
-    Side,
     WrongEpochError,
 )
-from kdump.rescue.log_facts import (
-    LogFacts,
+from kdump.rescue.scanned_log import (
     ReadLog,
+    ScannedLog,
     first_of_name,
     lone_last,
     read_log,
@@ -329,18 +329,21 @@ class PartitionSalvage:
             for epoch, first, last in runs
         ]
         first = log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw)
-        return SegmentOrigin(
-            log=log.path,
-            base_offset=log.base or 0,
-            next_base=log.next_base,
-            batches=facts.batches,
+        shape = LogShape(
             first_offset=first,
-            end_offset=end,
             is_whole=all(place.is_batch for place in facts.places),
             is_whole_at_end=facts.runs.end == one.raw.size,
             has_holes=bool(facts.gaps or facts.lacks_records),
             epochs=(min(epochs), max(epochs)) if epochs else None,
             off_epochs=facts.batches > 1 and bool(off) and all(off),
+        )
+        return SegmentOrigin(
+            log=log.path,
+            base_offset=log.base or 0,
+            next_base=log.next_base,
+            batches=facts.batches,
+            end_offset=end,
+            shape=shape,
             times=facts.times,
             is_other_index=copy.segment(log, self._cache).has_foreign_index,
             skips=False,
@@ -424,7 +427,7 @@ class PartitionSalvage:
     def _has_trace(self, copy: int) -> bool:
         return has_trace(self._copies[copy], self._logs_of(copy))
 
-    def _logs_of(self, copy: int) -> list[tuple[SourceLog, LogFacts]]:
+    def _logs_of(self, copy: int) -> list[tuple[SourceLog, ScannedLog]]:
         return [(one.log, one.facts) for one in self.read if one.copy == copy]
 
     def line_holes(self, line: Line) -> LineHoles:
@@ -438,7 +441,15 @@ class PartitionSalvage:
         left_out = RangeSet()
         for branch in line.divergent:
             left_out.add(branch.first, branch.last)
-        return LineHoles(self.name, copies, line.last + 1, left_out, self._options.policies, self._cache, limit)
+        return LineHoles(
+            self.name,
+            copies,
+            end=line.last + 1,
+            left_out=left_out,
+            policies=self._options.policies,
+            cache=self._cache,
+            max_batch_bytes=limit,
+        )
 
     def _again(self, number: int, given: list[Finding]) -> None:
         """Read a log again with header fields put right that its neighbours determine."""
@@ -466,7 +477,7 @@ class PartitionSalvage:
                 if one.copy == number:
                     self._again(at, [])
 
-    def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
+    def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> ScannedLog:
         segment = copy.segment(log, self._cache)
         return read_log(
             raw,
@@ -523,7 +534,7 @@ class PartitionSalvage:
             line: of all of them.
             result: what it has come to.
         """
-        logs: list[list[LogFacts]] = [[] for _ in self._copies]
+        logs: list[list[ScannedLog]] = [[] for _ in self._copies]
         suspects = [copy.is_to_be_replaced for copy in self._copies]
         for one in self.read:
             logs[one.copy].append(one.facts)
@@ -643,7 +654,7 @@ class PartitionSalvage:
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. {how}") from None
             else:
                 if prefer is None and self._options.epochs is None:
-                    self._demand_borne_out(line)
+                    self._refuse_if_single_bit_epoch_wins(line)
                 if partings is not None and prefer is not None:
                     self._note_unsure(line, partings, prefer)
                 return line
@@ -654,7 +665,7 @@ class PartitionSalvage:
         limits = self._options.limits
         return Line(logs, cuts, limits, prefer, self._subset, self._is_doubted, knows_partings=knows_partings)
 
-    def _subset(self, one: Side, other: Side) -> int | None:
+    def _subset(self, one: Candidate, other: Candidate) -> int | None:
         from kdump.rescue.compacted import subset
 
         return subset(self.read, one, other, self._options.limits)
@@ -698,7 +709,7 @@ class PartitionSalvage:
                     f"in common with {other} ({parts}): nothing tells where the two part; compare these records"
                 )
 
-    def _demand_borne_out(self, line: Line) -> None:
+    def _refuse_if_single_bit_epoch_wins(self, line: Line) -> None:
         """Refuse a line that only the last batch of one copy gives, by an epoch one bit away from the one before it.
 
         Raises:
@@ -752,7 +763,7 @@ class PartitionSalvage:
                 reached = reached if first is None else min(reached, first)
         return found
 
-    def _side(self, side: Side) -> str:
+    def _side(self, side: Candidate) -> str:
         log = self.read[side.log].log
         what = f"offsets {side.first}..{side.last}, epoch {side.epoch}, crc {side.crc:#010x}"
         return f"{log.path} at byte {side.position} has {what}"

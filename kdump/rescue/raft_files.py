@@ -39,10 +39,10 @@ class RaftFiles(TupleValue):
 
 
 def raft_files(directories: Iterable[PartitionDir], start: int, end: int, latest_epoch: int) -> RaftFiles:
-    """Return what the directories of the sources have of it.
+    """Return which snapshot and quorum-state of a metadata log the sources have.
 
     Args:
-        directories: they.
+        directories: of the metadata log in the sources.
         start: the log start offset of the result; a node deletes older snapshots.
         end: its log end offset.
         latest_epoch: its newest leader epoch, below 0 for none.

@@ -22,15 +22,15 @@ def losses_of(path: str) -> Iterator[Loss]:
         yield Loss(
             os.path.dirname(path),
             str(name_of(row["partition"])),
-            name_of(row["file"]),
-            row["position"],
-            row["length"],
-            row["offset"],
-            row["lastOffset"],
-            row["records"],
-            Certainty(row["certainty"]),
-            tuple(row["because"]),
-            tuple(str(name_of(one)) for one in row["elsewhere"]),
+            file=name_of(row["file"]),
+            position=row["position"],
+            length=row["length"],
+            offset=row["offset"],
+            last_offset=row["lastOffset"],
+            records=row["records"],
+            certainty=Certainty(row["certainty"]),
+            because=tuple(row["because"]),
+            replicas=tuple(str(name_of(one)) for one in row["elsewhere"]),
         )
 
 

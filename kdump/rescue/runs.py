@@ -38,7 +38,6 @@ class Run:
         kind: "log", or "snapshot" for the content of a `.checkpoint` file.
 
     Attributes:
-        image, kind: the same.
         extents: position and bytes of each stretch of the image.
         batches, records: how many.
         offset, last_offset: of the first and the last record.

@@ -257,29 +257,29 @@ def _written(
     before = steps_before(work, writer.result, path, without)
     standing = Standing() if before else writer.standing
     beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
-    stay = (*note_below(work.name, writer.records_below, start), *notes_left(work.name, work.left_to_broker))
+    stay = (*note_below(work.name, writer.rows.records_below, start), *notes_left(work.name, work.left_to_broker))
     yield from work.left_unread
     after = steps_after(work, standing, writer.result, path, beside)
     yield SalvageDone(
         writer.result,
         path,
-        target.rows_path(work.name),
-        writer.records_lost,
-        writer.ranges_unknown,
-        writer.diverged,
-        (
+        rows=target.rows_path(work.name),
+        records_lost=writer.rows.records_lost,
+        ranges_unknown=writer.rows.ranges_unknown,
+        diverged=writer.rows.diverged,
+        notes=(
             *work.notes,
             *stay,
-            *notes_if_sound(standing, work.name, start, is_lowered=is_lowered, records_below=writer.records_below),
+            *notes_if_sound(standing, work.name, start, is_lowered=is_lowered, records_below=writer.rows.records_below),
         ),
-        (*before, *after),
+        steps=(*before, *after),
         is_new=True,
         without=without,
         is_part=is_part,
-        left_out=tuple(writer.left_out),
+        left_out=tuple(writer.left_out.batches),
         is_sound=standing.is_sound and not stay,
         is_of_runs=work.is_of_runs,
-        among=tuple(f"{one.file}: {one.message}" for one in writer.among),
+        among=tuple(f"{one.file}: {one.message}" for one in writer.rows.among),
         left=tuple(work.left_to_broker),
     )
 
@@ -341,7 +341,18 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     stay = (*note_below(name, below, start), *notes_left(name, work.left_to_broker))
     notes = (note, *stay, *notes_if_sound(standing, name, start, is_lowered=is_lowered, records_below=below))
     unknown += len(among)
-    done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
+    done = SalvageDone(
+        result,
+        path,
+        rows=rows,
+        records_lost=records,
+        ranges_unknown=unknown,
+        diverged=diverged,
+        notes=notes,
+        steps=steps,
+        is_new=False,
+        changed=changed,
+    )
     return done.replace(
         among=tuple(among),
         without=without,
@@ -365,15 +376,17 @@ def _salvaged_of(row: dict[str, object]) -> Salvaged:
     return Salvaged(
         str(row["partition"]),
         tuple(sources),
-        number("batches"),
-        number("records"),
-        number("bytes"),
-        number("segments"),
-        number("logStartOffset"),
-        number("logEndOffset"),
-        number("offsetsLost"),
-        tuple(OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"]) for one in opened),
-        tuple(SalvagedCopy(str(name_of(one["path"])), one["state"], one["logEndOffset"]) for one in copies),
+        batches=number("batches"),
+        records=number("records"),
+        size=number("bytes"),
+        segments=number("segments"),
+        log_start_offset=number("logStartOffset"),
+        log_end_offset=number("logEndOffset"),
+        offsets_lost=number("offsetsLost"),
+        open_transactions=tuple(
+            OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"]) for one in opened
+        ),
+        copies=tuple(SalvagedCopy(str(name_of(one["path"])), one["state"], one["logEndOffset"]) for one in copies),
     )
 
 

@@ -104,7 +104,6 @@ class Copy:
         swapped: what the directory is once its swaps are finished, where there are some.
 
     Attributes:
-        directory, logs, name, is_run, is_aside: the same.
         path: of the directory.
         swapped: paths of the `.swap` logs that are read as the logs that they become.
         today: its directory as it lies, without what a start makes of it.
@@ -309,7 +308,11 @@ def find_copies(sources: Iterable[str], deleted: str | None = None, limit: int =
             copies += found
             bare += [] if found else [directory]
         else:
-            copies.extend(_of_log_dir(source, listing, log_dirs, problems, aside, bare, copies_of))
+            copies.extend(
+                _of_log_dir(
+                    source, listing, known=log_dirs, problems=problems, aside=aside, bare=bare, copies_of=copies_of
+                )
+            )
     copies.extend(_alone(aside, {copy.name for copy in copies}, problems))
     introduce(log_dirs.values())
     for directory in bare if deleted is None else ():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kdump.rescue.line import Line
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.scanned_log import ScannedLog
     from kdump.rescue.sources import Copy
     from kdump.rows.salvaged import Salvaged
 
@@ -59,7 +59,7 @@ def standing_by(copies: Iterable[SalvagedCopy]) -> Standing:
 
 
 def standing_of(
-    copies: Sequence[Copy], logs: Sequence[Sequence[LogFacts]], suspects: Sequence[bool], line: Line, result: Salvaged
+    copies: Sequence[Copy], logs: Sequence[Sequence[ScannedLog]], suspects: Sequence[bool], line: Line, result: Salvaged
 ) -> Standing:
     """Return how the copies stand; of one that is wanting in the logs or beside them nothing is made better.
 
@@ -87,11 +87,11 @@ def standing_of(
     return Standing(tuple(whole), tuple(dict.fromkeys(damaged)), tuple(short))
 
 
-def _end(copy: Copy, logs: Sequence[LogFacts]) -> int:
+def _end(copy: Copy, logs: Sequence[ScannedLog]) -> int:
     return max([copy.bases[-1], *(one.last + 1 for one in logs if one.last is not None)])
 
 
-def _is_sound(copy: Copy, logs: Sequence[LogFacts], *, has_id: bool) -> bool:
+def _is_sound(copy: Copy, logs: Sequence[ScannedLog], *, has_id: bool) -> bool:
     """Whether all logs of a directory were read, nothing in them or beside them is wrong, and nothing is missing."""
     if not copy.is_whole or copy.lost_logs or not len(logs) == len(copy.logs) == len(copy.bases):
         return False
@@ -107,7 +107,7 @@ def _is_sound(copy: Copy, logs: Sequence[LogFacts], *, has_id: bool) -> bool:
     return _is_sound_beside(copy, has_id=has_id) and copy.known_end(_end(copy, logs)) == _end(copy, logs)
 
 
-def _borders(logs: Sequence[LogFacts]) -> list[tuple[int, int]]:
+def _borders(logs: Sequence[ScannedLog]) -> list[tuple[int, int]]:
     """Of each two logs with batches that follow each other: where the one ends, and the other begins."""
     spans = [(one.first, one.last + 1) for one in logs if one.first is not None and one.last is not None]
     return [(before[1], after[0]) for before, after in pairwise(spans)]
@@ -128,7 +128,7 @@ def _is_sound_beside(copy: Copy, *, has_id: bool) -> bool:
     return not copy.directory.file(kind.value, kind).findings and (not has_id or copy.metadata() is not None)
 
 
-def _has_all(copy: Copy, logs: Sequence[LogFacts], line: Line, result: Salvaged) -> bool:
+def _has_all(copy: Copy, logs: Sequence[ScannedLog], line: Line, result: Salvaged) -> bool:
     """Whether a sound copy has what the result has: no more batches, no fewer, from the same log start on.
 
     All batches of a copy that are on no other branch are in the line: where it is as large, others add none.

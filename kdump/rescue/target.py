@@ -34,15 +34,14 @@ _TEMPORARY = ".kdump-salvage~"  # no topic has such a character in its name
 
 
 class Target:
-    """The directory.
+    """The directory that salvage writes into.
 
     Args:
-        path: of it, as the user wrote it.
+        path: of the directory, as the user wrote it.
         ops: makes the calls.
 
     Attributes:
-        path: the same.
-        fd: descriptor, once it is open.
+        fd: descriptor of the directory, once it is open.
     """
 
     def __init__(self, path: str, ops: FileOps) -> None:
@@ -210,7 +209,7 @@ class Target:
         self._ops.remove_directory(self.fd, name)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the directory."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

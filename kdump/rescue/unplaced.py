@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
     from kdump.rescue.line import Line
-    from kdump.rescue.log_facts import Place, ReadLog
     from kdump.rescue.losses import LineLosses
+    from kdump.rescue.scanned_log import BadBytes, ReadLog
 
 
 def unplaced(
@@ -68,11 +68,11 @@ def unplaced(
         yield Divergent(one.copy, first, last, epoch, place.records or 0)
 
 
-def _may_be_intact(place: Place, max_batch_bytes: int) -> bool:
+def _may_be_intact(place: BadBytes, max_batch_bytes: int) -> bool:
     return place.is_whole and place.length <= max_batch_bytes and not Trait.BAD_CRC.is_among(place.codes)
 
 
-def _header(source: Source, place: Place) -> tuple[int, int] | None:
+def _header(source: Source, place: BadBytes) -> tuple[int, int] | None:
     """The CRC of a batch, and its leader epoch, -1 for none; None where the CRC is not right."""
     data = source.read_at(place.position, place.length)
     if len(data) <= layout.LEGACY_ATTRIBUTES_AT:

@@ -118,7 +118,7 @@ class Wrappers:
 
 
 class ValidRunBuilder:
-    """Puts batches that follow each other together; what it knows of them is as in `LogFacts`."""
+    """Puts batches that follow each other together; what it knows of them is as in `ScannedLog`."""
 
     def __init__(self, wrappers: Wrappers, base: int | None) -> None:
         self.runs = ValidRuns()
@@ -132,7 +132,7 @@ class ValidRunBuilder:
 
     @property
     def times(self) -> tuple[int, int] | None:
-        """As in `LogFacts`."""
+        """As in `ScannedLog`."""
         first, largest = self._times
         return None if first is None or largest is None else (first, largest)
 

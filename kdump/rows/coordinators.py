@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from kdump.words.command import ShellCommand
 
 
+SHARE = "Share"  # the type of a group
+
+
 class CopyChosen(Value):
     """Of several copies of a partition one is read."""
 
@@ -19,6 +22,12 @@ class CopyChosen(Value):
     epoch: int  # leader epoch of its last batch, -1 for none
     end_offset: int  # of its log
     others: tuple[str, ...]  # paths of the directories that are not read
+
+    @property
+    def sentence(self) -> str:
+        """Which one it is."""
+        at = f"at leader epoch {self.epoch} and offset {self.end_offset}"
+        return f"{self.partition}: {self.path} is read, {at}; not {', '.join(self.others)}"
 
 
 class Horizon(Row, name="horizon"):

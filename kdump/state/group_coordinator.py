@@ -476,16 +476,16 @@ class GroupCoordinator:
             return
         row = CommitRow(
             *identity,
-            read["offset"],
-            _or_none(read.get("leaderEpoch")),
-            read["metadata"],
-            read["commitTimestamp"],
-            _or_none(read.get("expireTimestamp")),
-            is_pending,
-            _or_none(producer),
-            None,
-            exact,
-            self.group_type(identity[0]),
+            offset=read["offset"],
+            leader_epoch=_or_none(read.get("leaderEpoch")),
+            metadata=read["metadata"],
+            commit_timestamp=read["commitTimestamp"],
+            expire_timestamp=_or_none(read.get("expireTimestamp")),
+            pending=is_pending,
+            producer_id=_or_none(producer),
+            log_end_offset=None,
+            exact=exact,
+            group_type=self.group_type(identity[0]),
         )
         yield row, offset, timestamp
 

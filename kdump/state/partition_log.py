@@ -19,7 +19,6 @@ from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk, right_windows
 from kdump.format.kinds import FileKind
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
@@ -241,7 +240,7 @@ class PartitionLog:
 
     def chunks(self, start: Cut, stop: Cut) -> Iterator[tuple[str, Chunk]]:
         """Yield path of the log and records of what counts, in order; large ones are cut: see `messages.fields_of`."""
-        reader = RecordReader(self._limits.max_uncompressed_bytes, max_batch=self._limits.max_batch_bytes, cut=KEPT)
+        reader = RecordReader.within(self._limits)
         checks, checked = RecordChecks(""), -1
         for number, window in self.windows(start, stop):
             path = self.path(number)

@@ -143,6 +143,8 @@ class LogEvidence:
         with that end, was never in it, and a log that is here under another name is not lost.
         """
         directory = self._directory
+        if directory.listing.failure is not None:  # nobody knows what is there
+            return {}
         found: dict[int, int] = {}
         for base, files in sorted(directory.by_base.items()):
             if FileKind.LOG in files or not _INDEXES.keys() & files or directory.is_leftover:

@@ -21,7 +21,6 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, Progress
@@ -161,7 +160,7 @@ class PartFold:
 
     def __init__(self, options: UsageOptions, keys: KeySums | None = None) -> None:
         self._options = options
-        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
+        self._reader = RecordReader.within(options)
         self._keys = keys
         self._done = 0  # bytes of the part
 

@@ -72,6 +72,17 @@ def test_a_directory_on_its_way_out_is_told_with_its_records(tmp_path: Path) -> 
     assert rescued(tmp_path, finding, "out") == [name(0), name(2)]
 
 
+@pytest.mark.parametrize("suffix", ["cleaned", "deleted"])
+def test_of_the_indexes_of_such_a_log_nobody_is_told_to_start_the_broker(suffix: str, tmp_path: Path) -> None:
+    log_dir(tmp_path, orders_0=partition(FIRST, {f"{path}.{suffix}": data for path, data in SECOND.items()}))
+    rows = [
+        json.loads(line) for line in run_kdump(["verify", "data", "--format", "json"], tmp_path).stdout.splitlines()
+    ]
+    told = {row["file"].rpartition("/")[2]: row["remedy"] for row in rows if row.get("code") in ("F08", "F16")}
+    assert set(told) == {f"{path}.{suffix}" for path in SECOND}
+    assert [remedy for remedy in told.values() if "start the broker" in remedy] == []
+
+
 @pytest.mark.parametrize("source", ["data", f"data/{GONE}", f"data/{GONE}/{name(0)}"])
 def test_salvage_takes_its_name_without_the_suffix_and_says_which_topic_id_it_needs(
     source: str, tmp_path: Path

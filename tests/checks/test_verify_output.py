@@ -34,7 +34,7 @@ from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
-from kdump.render.json.verify import VerifyJson
+from kdump.render.json.lines import JsonLines
 from kdump.render.terminal.progress import Bar, short_path
 from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line, remedy_text
@@ -122,7 +122,7 @@ def as_text(items: Iterable[Item], **options: Any) -> list[str]:
 def as_json(items: Iterable[Item], *, shallow: bool = False, **options: Any) -> list[dict[str, Any]]:
     """Return the objects on stdout."""
     out = Written()
-    sink = VerifyJson(out.write, lambda _line: None, Tally(shallow=shallow), **{"wanted": None, **options})
+    sink = JsonLines(out.write, lambda _line: None, Tally(shallow=shallow), **{"wanted": None, **options})
     for item in items:
         sink(item)
     sink.end(0)
@@ -560,9 +560,9 @@ def test_counts_have_separators_and_offsets_none() -> None:
 def test_no_sink_keeps_what_it_was_given(sink: str) -> None:
     nowhere = SimpleNamespace(write=lambda _text: None, flush=lambda: None, isatty=lambda: False, encoding="utf-8")
     write, error, tally, fold = nowhere.write, nowhere.write, Tally(), "without" not in sink
-    target: VerifyText | VerifyJson | VerifyTable
+    target: VerifyText | JsonLines | VerifyTable
     if sink == "json":
-        target = VerifyJson(write, error, tally, wanted=None)
+        target = JsonLines(write, error, tally, wanted=None)
     elif sink.startswith("text"):
         target = VerifyText(write, error, tally, fold=fold, wanted=None)
     else:

@@ -498,6 +498,20 @@ def test_partition_directories_of_two_clusters_are_not_compared_either(tmp_path:
     assert [one.code.name for one in found if one.code.name[0] == "D" or one.code.name == "K10"] == ["K10"]
 
 
+def test_partitions_of_a_topic_that_was_created_again_are_not_compared_with_those_of_the_old_one(
+    tmp_path: Path,
+) -> None:
+    for root, topic in (("a", "AAAAAAAAAAAAAAAAAAAAAA"), ("b", "BBBBBBBBBBBBBBBBBBBBBA")):
+        in_cluster(tmp_path / root, "A", *log(0, 10 if root == "a" else 20))
+        (tmp_path / root / "t-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic}\n")
+    found, not_looked_at, steps = told(tmp_path / "a", tmp_path / "b")
+    assert [one for one in found if one.code.name[0] == "D"] == []
+    assert not_looked_at == [
+        "--replicas: no partition lies under two of these paths with one topic id: nothing was compared"
+    ]
+    assert not any("/b/" in one.why for one in steps if one.damaged == str(tmp_path / "a" / "t-0"))
+
+
 def test_those_of_each_cluster_are_compared_and_none_is_restored_from_another_cluster(tmp_path: Path) -> None:
     spoilt = bytearray(b"".join(log(0, 20)))
     spoilt[-1] ^= 1
@@ -511,7 +525,7 @@ def test_those_of_each_cluster_are_compared_and_none_is_restored_from_another_cl
     found, not_looked_at, steps = told(*roots)
     different = {(one.file.split("/")[-3], one.values["other"]) for one in found if one.code.name == "D01"}
     assert different == {("b2", str(tmp_path / "b1" / "t-0"))}
-    assert not_looked_at == ["--replicas: 1 partition lies in several clusters: compared are those of one cluster"]
+    assert not_looked_at == ["--replicas: the cluster.id of 1 partition differs: compared are those with one"]
     of_damaged = [one for one in steps if one.damaged == str(roots[0] / "t-0")]
     assert of_damaged
     assert not any("b1" in one.why or "none" in one.why for one in of_damaged)

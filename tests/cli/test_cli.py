@@ -296,6 +296,18 @@ def test_a_directory_without_permission_is_one_line_and_5(tree: Path) -> None:
     one_line(run, "error", "ermission")
 
 
+def test_of_a_partition_without_permission_nothing_is_lost_and_nothing_is_to_be_moved(tmp_path: Path) -> None:
+    """Its checkpoints know offsets, but nobody knows that its logs are not there."""
+    copy_tree(INTACT / "none" / "logdir", tmp_path / "d")
+    (tmp_path / "d/plain-0").chmod(0)
+    run = unprivileged("verify", "d", "--format", "json", cwd=tmp_path)
+    (tmp_path / "d/plain-0").chmod(0o700)
+    assert run.exit == 5
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [row for row in rows if row["type"] in ("finding", "loss", "step")] == []
+    one_line(run, "d/plain-0", "cannot be listed: permission denied; you own it: chmod")
+
+
 def test_a_file_without_permission_is_5_under_compat_too(tree: Path) -> None:
     (tree / "error" / ZERO).chmod(0)
     run = unprivileged("dump", "--compat", "4.3", "--files", f"error/{ZERO}", cwd=tree)

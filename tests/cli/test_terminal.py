@@ -22,7 +22,7 @@ from kdump.render.terminal.progress import Bar
 from kdump.render.terminal.sentences import fitted
 from kdump.words.command import ShellCommand
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
-from tests.support.terminal import run_in_terminal
+from tests.support.terminal import Seen, run_in_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -326,6 +326,13 @@ def test_the_bar_has_the_colours_of_its_command(
     assert coloured == (not variable if no_color is None else not no_color)
 
 
+def with_bar_at_once(args: list[str], tmp_path: Path) -> tuple[Seen, list[str]]:
+    """Run a verb whose bar has no patience; return what a terminal got, and each drawing of the bar."""
+    (tmp_path / "sitecustomize.py").write_text("import kdump.render.terminal.progress as p\np._PATIENCE = -1\n")
+    seen = run_in_terminal(args, NODE, 80, {"PYTHONPATH": f"{tmp_path}:{FIXTURES.parent}"})
+    return seen, [part for part in re.split(r"\r|\n", seen.raw) if " % " in part]
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -338,14 +345,31 @@ def test_the_bar_has_the_colours_of_its_command(
     ids=" ".join,
 )
 def test_long_work_shows_a_bar_on_a_terminal_and_nothing_elsewhere(args: list[str], tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("import kdump.render.terminal.progress as p\np._PATIENCE = -1\n")
-    root = str(FIXTURES.parent)
-    seen = run_in_terminal(args, NODE, 80, {"PYTHONPATH": f"{tmp_path}:{root}"})
-    drawn = [part for part in re.split(r"\r|\n", seen.raw) if " % " in part]
+    seen, drawn = with_bar_at_once(args, tmp_path)
     assert drawn, seen.raw[:500]
     assert all(args[0] in part for part in drawn)
     assert not any("%" in line for line in seen.lines if args[0] in line), "it is gone when all is done"
     assert b"%" not in run_kdump(args, NODE).stderr
+
+
+@pytest.mark.parametrize(
+    "args", [["verify", "."], ["du", "."], ["groups", "."], ["export", ".", "--to", "OUT"]], ids=" ".join
+)
+def test_the_bar_names_no_topic_that_is_hidden(args: list[str], tmp_path: Path) -> None:
+    args = [str(tmp_path / "out") if one == "OUT" else one for one in args]
+    topics = {path.name.rpartition("-")[0] for path in NODE.iterdir() if path.is_dir()}
+    hidden = {topic for topic in topics if not topic.startswith("__")}
+    _, drawn = with_bar_at_once([*args, "--redact"], tmp_path)
+    assert drawn
+    assert [part for part in drawn if any(f"{topic}-" in part for topic in hidden)] == []
+
+
+@pytest.mark.parametrize("layout", [["--format", "json"], ["--format", "html"], []], ids=" ".join)
+def test_verify_takes_the_bar_away_before_it_writes(layout: list[str], tmp_path: Path) -> None:
+    seen, drawn = with_bar_at_once(["verify", ".", *layout], tmp_path)
+    assert drawn
+    beside = [one for one in re.split(r"\r(?:\x1b\[2K)?|\n", seen.raw) if " % " in one and ("{" in one or "<" in one)]
+    assert beside == [], "it stands in one line with the answer"
 
 
 @pytest.mark.parametrize("after", ["", ": run the same command again to go on"])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.format.batch.epoch_order import EpochFold, EpochsAround, ascend
 from kdump.format.batch.base_offset.header import HeaderFacts
+from kdump.format.batch.epoch_order import EpochFold, EpochsAround, ascend
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 if TYPE_CHECKING:

@@ -470,7 +470,7 @@ def lines_of(log: bytes, room: int | None = None) -> list[dict[str, Any]]:
     out = io.BytesIO()
     writer = JsonWriter(out.write, contents=True, control=lambda _key, _value: b"null")
     if room is not None:
-        writer._room = memoryview(bytearray(room))
+        writer._buffer = memoryview(bytearray(room))
     writer.begin("x.log", None)
     reader = RecordReader(1 << 28)
     for window in CheckedWalk(BytesSource(log), lambda _: None, next_base=None, max_batch_bytes=1 << 28).windows():

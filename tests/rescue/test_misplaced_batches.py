@@ -8,8 +8,8 @@ from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.source import BytesSource
 from kdump.rescue.base_offset.misplaced_batches import wrong_base_offsets
 from kdump.rescue.base_offset.seen import CopyLog
-from kdump.rescue.log_facts import read_log
 from kdump.rescue.salvage import Wanted, salvage
+from kdump.rescue.scanned_log import read_log
 from tests.support.healing import OPTIONS, batches
 from tests.support.partitions import name, write
 from tests.support.repair_trees import Quick
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.scanned_log import ScannedLog
 
 
 class CountedSource(BytesSource):
@@ -48,7 +48,7 @@ def torn(part: bytes) -> bytes:
     return part[:-1] + bytes([part[-1] ^ 1])
 
 
-def _copy_log(source: BytesSource, facts: LogFacts, copy: int) -> CopyLog:
+def _copy_log(source: BytesSource, facts: ScannedLog, copy: int) -> CopyLog:
     return CopyLog(copy, source, source, facts, 0, None)
 
 

@@ -20,9 +20,9 @@ from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.source import BytesSource
 from kdump.rescue.compacted import Cleaned
-from kdump.rescue.log_facts import read_log
 from kdump.rescue.next_steps import _steps_without, steps_for
 from kdump.rescue.salvage import Wanted, _without, salvage
+from kdump.rescue.scanned_log import read_log
 from kdump.rescue.valid_runs import ValidRuns
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,11 +13,12 @@ import pytest
 from kdump.broker.config import DEFAULTS, Config, check_name
 from kdump.broker.log_facts import LogFiles, LogReader
 from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, rolling
-from kdump.finding import Finding
+from kdump.finding import Code, Finding
 from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
 from kdump.item import Progress
 from kdump.render.json.retention import retained_json
+from kdump.render.text.retention import RetentionText
 from kdump.retention.run import retention
 from kdump.rows.json_lines import line
 from kdump.storage.file_source import OpenFailure
@@ -382,6 +384,29 @@ def test_a_damaged_log_is_a_finding_and_is_judged_all_the_same(tmp_path: Path) -
     assert kdump(*known, cwd=tmp_path)[0] == 3
     assert kdump(*known, "--fail-on", "never", cwd=tmp_path)[0] == 0
     assert kdump(str(place), cwd=tmp_path)[0] == 6
+
+
+def test_a_finding_is_written_of_every_partition_that_has_it(tmp_path: Path) -> None:
+    for number in range(6):
+        shutil.copytree(FIXTURES / "log-l02-torn-batch", tmp_path / f"orders-{number}")
+    done = run_kdump(["retention", ".", "--set", "cleanup.policy=delete"], tmp_path)
+    lines = done.stdout.decode().splitlines()
+    torn = [line for line in lines if line.startswith("error L02 ")]
+    assert [line.split()[3].partition(":")[0] for line in torn] == [
+        f"./orders-{number}/00000000000000000000.log" for number in range(6)
+    ]
+    of_partition = [line.split()[:2] for line in lines if line.startswith(("error", "partition"))]
+    assert [words[0] for words in of_partition] == ["error", "partition"] * 6
+
+
+def test_what_repeats_in_a_partition_is_counted() -> None:
+    written: list[str] = []
+    sink = RetentionText(written.append, written.append)
+    for number in range(7):
+        sink(Finding(Code.T02, "orders-0/0.timeindex", position=12 * number, length=12))
+    sink.end(3)
+    assert [line.split()[1] for line in written[:-1]] == ["T02"] * 5
+    assert " count=3: " in written[4], "none is left out in silence"
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 100, b"garbage", bytes(61)], ids=["zeros", "short", "header"])

@@ -84,13 +84,29 @@ def load(
     except BrokerError as error:
         stops = Stops.LOG_DIR if error.exception.startswith(IO_CLASSES) else Stops.BROKER
         lost = losses(loader.disk, loader.fates(), known.count_records)
-        found = Outcome(loader.disk, [], None, None, *lost, stops, error.exception, *loader.marks())
-        return found.replace(stage=error.stage, row=error.row)
+        found = _outcome(loader, [], (None, None), lost)
+        return found.replace(stops=stops, exception=error.exception, stage=error.stage, row=error.row)
     segments = loader.fates()
     lost = losses(loader.disk, segments, known.count_records)
-    found = Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
+    found = _outcome(loader, segments, ends, lost)
     hidden, reused, torn = _hidden(loader.disk, facts, ends, known)
     return found.replace(hidden_records=hidden, reused_offsets=reused, torn=torn, latest_epoch=loader.latest_epoch)
+
+
+def _outcome(
+    loader: _Loader, segments: list[SegmentOutcome], ends: tuple[int | None, int | None], lost: tuple[int, int]
+) -> Outcome:
+    notes, is_unstable = loader.marks()
+    return Outcome(
+        loader.disk,
+        segments,
+        log_start_offset=ends[0],
+        log_end_offset=ends[1],
+        bytes_lost=lost[0],
+        records_lost=lost[1],
+        notes=notes,
+        has_unstable=is_unstable,
+    )
 
 
 def _hidden(

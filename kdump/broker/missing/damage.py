@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.rows.verdict import Certainty
 from kdump.value import TupleValue
@@ -311,7 +310,7 @@ def last_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
     from kdump.compat.kafka_walk import KafkaWalk  # where offsets are missing: no sound log needs that
 
     walk = KafkaWalk(log, log.name, position, log.size, limits.max_batch_bytes)
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    reader = RecordReader.within(limits)
     for window in walk.windows():
         first, count, last = window.cell(0, layout.BASE_OFFSET), 0, None
         for chunk in reader.chunks(window.only(0)):

@@ -144,18 +144,19 @@ def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
     if decoder is None and not has_way and given["layout"] == "json":
         decoder = "auto"
     return RecordFormat(
-        given["deep_iteration"] or contents,
-        contents,
-        given["skip_record_metadata"],
-        None if decoder == "none" else decoder,
-        classes[0] or STRING,
-        classes[1] or STRING,
-        given["compat"] is not None,
-        terminal and not given["raw"],
-        *forms,
-        given["timestamps"] == "iso",
-        bool(given["keys"] or given["patterns"]),
-        bool(given["value_patterns"]),
+        deep=given["deep_iteration"] or contents,
+        contents=contents,
+        skip_metadata=given["skip_record_metadata"],
+        decoder=None if decoder == "none" else decoder,
+        key_class=classes[0] or STRING,
+        value_class=classes[1] or STRING,
+        compat=given["compat"] is not None,
+        careful=terminal and not given["raw"],
+        key_form=forms[0],
+        value_form=forms[1],
+        iso=given["timestamps"] == "iso",
+        key=bool(given["keys"] or given["patterns"]),
+        payload=bool(given["value_patterns"]),
     )
 
 

@@ -188,7 +188,7 @@ class Judge:
     def _gap(self, position: int, end: int, status: int, floor: int, last: int, *, spent: bool) -> FrameVerdict:
         at, distrusted = self._distrusted
         after = max(floor, last, distrusted if at == position else layout.UNKNOWN)
-        gap = Gap(self._source, position, end, status, floor, after, self._next_base)
+        gap = Gap(self._source, position, end, status=status, floor=floor, after=after, next_base=self._next_base)
         for finding in gap.findings(spent=spent, searched=self._resync.searches):
             self._report(finding)
         return FrameVerdict(end, None)

@@ -312,9 +312,17 @@ class SequenceFold:
         if known is not None:
             field = _broken(known, epoch, sequence)
             if field == "producerEpoch":
-                self._blame(Code.P02, window, k, producer, field, epoch, known[0])
+                self._blame(Code.P02, window, k, producer=producer, field=field, found=epoch, previous=known[0])
             elif field is not None:
-                self._blame(Code.P01, window, k, producer, field, sequence, (known[1] - 1) % _SEQUENCES)
+                self._blame(
+                    Code.P01,
+                    window,
+                    k,
+                    producer=producer,
+                    field=field,
+                    found=sequence,
+                    previous=(known[1] - 1) % _SEQUENCES,
+                )
         self.producers[producer] = epoch, _after(known, epoch, following)
         if len(self.producers) > 2 * _REMEMBERED:  # many at once: the first of a dict is found past all that have gone
             self.producers = dict(islice(self.producers.items(), _REMEMBERED, None))

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import LARGE, OVER_LIMIT, STREAM_SIZE, Chunk, CutRecord, RecordProblem, shifted
+from kdump.format.record.chunk import KEPT, LARGE, OVER_LIMIT, STREAM_SIZE, Chunk, CutRecord, RecordProblem, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Protocol, Self
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import DecodedStream
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
     from kdump.format.record.cut_record import Restartable
 
     OpenStream = Callable[[], DecodedStream]
+
+    class HasLimits(Protocol):
+        """What is read of a batch at most: `ReadLimits`, or the options of a verb."""
+
+        @property
+        def max_uncompressed_bytes(self) -> int:
+            """Bytes that the records of one batch may have when decompressed."""
+
+        @property
+        def max_batch_bytes(self) -> int:
+            """Bytes that a batch may have for its records to be read."""
+
 
 ROWS = 2048  # record rows filled at once
 
@@ -46,6 +59,11 @@ class RecordReader:
         self._max_batch = max_batch
         self._rows = array("q", bytes(8 * layout.RECORD_WIDTH)) * ROWS
         self._stream = memoryview(b"")  # made when the first compressed batch comes
+
+    @classmethod
+    def within(cls, limits: HasLimits) -> Self:
+        """Return a reader for who looks at `Chunk.cut`; `limits`: what is read of a batch at most."""
+        return cls(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
 
     def chunks(self, window: Window) -> Iterator[Chunk]:
         """Yield every batch of the window, in order, with its records.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 
@@ -30,7 +29,7 @@ def first_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
         return None
     data = log.read_at(position, size)
     walk = CheckedWalk(BytesSource(data, log.name), ignore, next_base=None, max_batch_bytes=limits.max_batch_bytes)
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    reader = RecordReader.within(limits)
     for window in walk.windows():
         for chunk in reader.chunks(window.only(0)):
             return chunk.rows[layout.R_OFFSET] if chunk.filled else None

@@ -12,6 +12,7 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, SegmentChecked
@@ -23,7 +24,7 @@ from kdump.tally import status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kdump.item import CheckedFile, Item
+    from kdump.item import Item
 
 DAMAGED, PASSED, SUSPECT = range(3)
 """What a place is: wrong, passed over as it belongs to no batch, or suspicious."""
@@ -46,7 +47,7 @@ class FoundInFile(FileFindings):
         fold: write out four findings of each code and severity, and no effects.
 
     Attributes:
-        path: the same.
+        path: of the file.
         shown: what is written out.
         marks: the places of errors and warnings, `MARK` numbers each.
         whole: codes of errors and warnings about the whole file.
@@ -93,7 +94,7 @@ class SegmentFound:
         stem: the path of its log without the suffix.
 
     Attributes:
-        stem: the same.
+        stem: the path of its log without the suffix.
         sizes: bytes of each kind of file that was read.
         paths: of these files.
         checked: what is known of its log; None where that was not judged.
@@ -145,7 +146,8 @@ class PartitionFound:
         checked: what verify says of the partition; None for what is none.
 
     Attributes:
-        path, checked: the same.
+        path: of the partition, file or directory.
+        checked: what verify says of the partition; None for what is none.
         files: in which something was found, by path.
         segments: that have a map.
         unread: how many of its files could not be read.
@@ -203,7 +205,21 @@ class PartitionFound:
         return self.path if self.path.rstrip("/").endswith(self.name) else f"{self.path} ({self.name})"
 
 
-class Collected:
+class _NamedPaths:
+    """Files that the user named, or wrote a pattern for."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(paths)
+        self._patterns = [path for path in self._paths if _PATTERN & set(path)]
+
+    def __contains__(self, path: str) -> bool:
+        # no pattern goes over a slash
+        return path in self._paths or any(
+            path.count("/") == one.count("/") and fnmatchcase(path, one) for one in self._patterns
+        )
+
+
+class Collected(Dispatcher):
     """Takes the items of verify.
 
     Args:
@@ -219,8 +235,7 @@ class Collected:
     """
 
     def __init__(self, paths: Iterable[str], *, fold: bool, wanted: Callable[[Item], bool] | None, keep: bool) -> None:
-        self._named = frozenset(paths)
-        self._patterns = [path for path in self._named if _PATTERN & set(path)]
+        self._named = _NamedPaths(paths)
         self.is_folded = fold
         self._wanted = wanted
         self._keep = keep
@@ -236,32 +251,33 @@ class Collected:
         self.steps: list[Step] = []
         self.codes: dict[Code, int] = {}
 
-    def see(self, item: Item) -> None:
+    def see(self, item: object) -> None:
         """Take one item."""
-        if isinstance(item, Finding):
-            if self._wanted is None or self._wanted(item):
-                self._finding(item)
-        elif isinstance(item, SegmentChecked):
-            self._judged = item
-        elif isinstance(item, Checked):
-            self._checked(item.files)
-        elif isinstance(item, PartitionChecked):
-            self._partition(item)
-        elif isinstance(item, OpenFailure):
-            if item.kind != "skipped":
-                self._unread.append(item.path)
-        elif self._wanted is None:
-            self._said(item)
+        self.take(item, self._wanted)
 
-    def _said(self, item: Item) -> None:
-        if isinstance(item, Loss):
-            path = item.file if item.file is not None and self._is_named(item.file) else item.path
-            self._lost.setdefault(path, LossesFound()).take(item)
-        elif isinstance(item, Prediction):
-            self._predictions.append(item)
-        elif isinstance(item, Step):
-            self.steps.append(item)
+    @takes(SegmentChecked, always=True)
+    def _segment(self, segment: SegmentChecked) -> None:
+        self._judged = segment
 
+    @takes(OpenFailure, always=True)
+    def _problem(self, problem: OpenFailure) -> None:
+        if problem.kind != "skipped":
+            self._unread.append(problem.path)
+
+    @takes(Loss)
+    def _loss(self, loss: Loss) -> None:
+        path = loss.file if loss.file is not None and loss.file in self._named else loss.path
+        self._lost.setdefault(path, LossesFound()).take(loss)
+
+    @takes(Prediction)
+    def _prediction(self, prediction: Prediction) -> None:
+        self._predictions.append(prediction)
+
+    @takes(Step)
+    def _step(self, step: Step) -> None:
+        self.steps.append(step)
+
+    @takes(Finding)
     def _finding(self, finding: Finding) -> None:
         file = self._files.get(finding.file)
         if file is None:
@@ -269,9 +285,10 @@ class Collected:
         file.take(finding)
         self.codes[finding.code] = self.codes.get(finding.code, 0) + 1 + (finding.more or 0)
 
-    def _checked(self, files: Iterable[CheckedFile]) -> None:
-        for file in files:
-            if self._is_named(file.path):
+    @takes(Checked, always=True)
+    def _checked(self, item: Checked) -> None:
+        for file in item.files:
+            if file.path in self._named:
                 self._loose[file.path] = file.size
             if file.kind not in _SEGMENT_KINDS:
                 continue
@@ -285,12 +302,7 @@ class Collected:
                 segment.checked = self._judged
         self._judged = None
 
-    def _is_named(self, path: str) -> bool:
-        """Whether the user named a file, or wrote a pattern for it; no pattern goes over a slash."""
-        return path in self._named or any(
-            path.count("/") == one.count("/") and fnmatchcase(path, one) for one in self._patterns
-        )
-
+    @takes(PartitionChecked, always=True)
     def _partition(self, item: PartitionChecked) -> None:
         self._segments += [one for one in self._recent.values() if self._keep or self._is_loud(one)]
         self._recent.clear()

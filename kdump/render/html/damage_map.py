@@ -64,7 +64,7 @@ class MapMark(TupleValue):
 
     @property
     def text(self) -> str:
-        """All of it as a sentence."""
+        """The mark as a sentence."""
         if self.places == 1:
             code = self.codes[0]
             where = byte_span(self.position, self.length)
@@ -122,15 +122,15 @@ def _mark(rows: Sequence[Sequence[int]], size: int) -> MapMark:
     lasts = [row[5] for row in rows if row[5] >= 0]
     codes = tuple(dict.fromkeys(CODES[row[3]] for row in rows))
     return MapMark(
-        rows[0][2],
-        percent(first, size),
-        percent(min(end, size) - min(first, size), size),
-        first,
-        end - first,
-        len(rows),
-        codes,
-        (min(offsets), max(offsets + lasts)) if offsets else None,
-        rows[0][6] if len(rows) == 1 and rows[0][6] >= 0 else None,
+        what=rows[0][2],
+        x=percent(first, size),
+        width=percent(min(end, size) - min(first, size), size),
+        position=first,
+        length=end - first,
+        places=len(rows),
+        codes=codes,
+        offsets=(min(offsets), max(offsets + lasts)) if offsets else None,
+        finding=rows[0][6] if len(rows) == 1 and rows[0][6] >= 0 else None,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kdump.render.html.collected import Collected
 from kdump.render.html.page import MAX_BYTES, pieces
 from kdump.render.html.sections import Report
-from kdump.storage.file_source import OpenFailure
+from kdump.render.sink import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.tally import Tally
 
 
-class VerifyHtml:
+class VerifyHtml(Sink):
     """Writes what is checked as a page.
 
     Args:
@@ -48,8 +48,7 @@ class VerifyHtml:
         wanted: Callable[[Item], bool] | None,
         replicas: bool,
     ) -> None:
-        self._to = write
-        self._error = error
+        super().__init__(write, error, tally)
         self._tally = tally
         self._origin = origin
         self._fold = fold
@@ -57,12 +56,10 @@ class VerifyHtml:
         self._is_quiet = wanted is not None
         self._found = Collected(paths, fold=fold, wanted=wanted, keep=replicas)
 
-    def __call__(self, item: Item) -> None:
+    def __call__(self, item: object) -> None:
         """Take one item."""
-        self._tally.see(item)
+        super().__call__(item)
         self._found.see(item)
-        if isinstance(item, OpenFailure):
-            self._error(f"kdump: {item.sentence}")
 
     def end(self, code: int) -> None:
         """Write the page.
@@ -73,4 +70,4 @@ class VerifyHtml:
         report = Report(self._found, self._tally, self._origin, code, replicas=self._replicas, is_quiet=self._is_quiet)
         known = frozenset(code.name for code in self._found.codes)
         for piece in pieces(report.head, report.sections, MAX_BYTES if self._fold else None, known):
-            self._to(piece)
+            self._write(piece)

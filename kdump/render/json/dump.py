@@ -8,22 +8,24 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from kdump.dispatch import takes
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import (
+    CaughtUp,
     Complaint,
     FileStart,
     FileTurn,
     LogStart,
-    Looked,
     OffsetEntries,
     RecordsUnread,
     SanityFailed,
     TimeEntries,
 )
+from kdump.render.dump_sink import DumpSink
 from kdump.render.json.writer import JsonWriter
 from kdump.render.text.dump import error_to
 from kdump.rows.files import UNREAD, FileRow, SegmentRow
@@ -121,7 +123,7 @@ def json_writer(
 _NO_TIMESTAMP = -1
 
 
-class DumpJson:
+class DumpJson(DumpSink):
     """Writes items as JSON lines.
 
     Args:
@@ -145,6 +147,7 @@ class DumpJson:
         stats: bool = False,
         quiet: bool = False,
     ) -> None:
+        super().__init__()
         self._stats = stats
         self._quiet = quiet
         self._writer = writer
@@ -161,37 +164,39 @@ class DumpJson:
         self._directories: set[str] = set()
         self._held: dict[str, tuple[FileStart, _Log, Counter[Severity], bool]] = {}  # of those that are followed
 
-    def __call__(self, item: Item) -> None:
-        """Write one item."""
-        if isinstance(item, Chunk):
-            assert self._log is not None
-            self._log.add(item)
-            if not self._stats:
-                self._writer.chunk(item)
-        elif isinstance(item, Finding):
-            self._finding(item)
-        elif isinstance(item, Complaint | SanityFailed):
-            if item.finding is not None:
-                self._finding(item.finding)
-        elif isinstance(item, FileStart):
-            self._start(item)
-        elif isinstance(item, OpenFailure):
-            self._not_read(item)
-        elif isinstance(item, Figures):
-            self._line(row_json(item))
-        elif isinstance(item, FileTurn):
-            self._turn(item)
-        elif isinstance(item, Looked):
-            self._writer.flush()
-        elif not self._stats:
-            self._other(item)
+    @takes(Chunk)
+    def _chunk(self, chunk: Chunk) -> None:
+        assert self._log is not None
+        self._log.add(chunk)
+        if not self._stats:
+            self._writer.chunk(chunk)
 
-    def _not_read(self, item: OpenFailure) -> None:
-        self._tally.see(item)
-        self._unread |= item.path == self._file.path
-        if not (self._quiet and item.kind == "skipped"):
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        self._tally.see(finding)
+        self._severities[finding.severity] += 1 + (finding.more or 0)
+        self._line(row_json(finding))
+
+    @takes(Complaint, SanityFailed)
+    def _complaint(self, complaint: Complaint | SanityFailed) -> None:
+        if complaint.finding is not None:
+            self._finding(complaint.finding)
+
+    @takes(OpenFailure)
+    def _problem(self, problem: OpenFailure) -> None:
+        self._tally.see(problem)
+        self._unread |= problem.path == self._file.path
+        if not (self._quiet and problem.kind == "skipped"):
             self._writer.flush()
-            self._error(f"kdump: {item.sentence}")
+            self._error(f"kdump: {problem.sentence}")
+
+    @takes(Figures)
+    def _figures(self, figures: Figures) -> None:
+        self._line(row_json(figures))
+
+    @takes(CaughtUp)
+    def _caught_up(self, _item: CaughtUp) -> None:
+        self._writer.flush()
 
     def end(self, *, dead: bool) -> None:
         """Write what is held back until all files are done.
@@ -231,10 +236,6 @@ class DumpJson:
         """Return what was counted since `go_on`."""
         return self._log
 
-    def may_join(self, _state: object, _share: object) -> bool:
-        """Tell whether what another sink has counted may be counted here: always."""
-        return True
-
     def join(self, share: _Log | None) -> None:
         """Count what another sink has counted."""
         if share is not None and self._log is not None:
@@ -244,18 +245,10 @@ class DumpJson:
         """Write out what is collected."""
         self._writer.flush()
 
-    def died(self, exception: str) -> None:
-        """Kafka's tool is not mirrored in JSON."""
-        raise AssertionError(exception)
-
     def _line(self, text: str) -> None:
         self._writer.text(f"{text}\n")
 
-    def _finding(self, finding: Finding) -> None:
-        self._tally.see(finding)
-        self._severities[finding.severity] += 1 + (finding.more or 0)
-        self._line(row_json(finding))
-
+    @takes(FileStart)
     def _start(self, file: FileStart) -> None:
         self._segment()
         self._file, self._entries = file, 0
@@ -277,6 +270,7 @@ class DumpJson:
             return
         self._line(row_json(FileRow(file.path, file.kind.value, file.base_offset, file.size)))
 
+    @takes(FileTurn)
     def _turn(self, turn: FileTurn) -> None:
         """Take in hand a file of one directory; what was in hand of another one goes on later."""
         directory = os.path.dirname(turn.file.path)
@@ -317,20 +311,32 @@ class DumpJson:
         )
         self._line(row_json(row))
 
-    def _other(self, item: Item) -> None:
-        if isinstance(item, OffsetEntries):
-            self._index("index", ("offset", "position"), zip(item.offsets, item.positions, strict=True))
-        elif isinstance(item, TimeEntries):
-            self._index("timeindex", ("timestamp", "offset"), zip(item.timestamps, item.offsets, strict=True))
-        elif not isinstance(item, LogStart | RecordsUnread):  # the one is in the file's name, the other said behind all
-            from kdump.render.json.state import state_json
+    @takes(OffsetEntries)
+    def _offsets(self, item: OffsetEntries) -> None:
+        self._index("index", ("offset", "position"), zip(item.offsets, item.positions, strict=True))
 
-            for text in state_json(item, self._file.path, self._entries):
-                self._writer.text(text)
-            self._entries += 1
+    @takes(TimeEntries)
+    def _times(self, item: TimeEntries) -> None:
+        self._index("timeindex", ("timestamp", "offset"), zip(item.timestamps, item.offsets, strict=True))
+
+    @takes(LogStart, RecordsUnread)
+    def _known(self, _item: LogStart | RecordsUnread) -> None:
+        """Write nothing: the one is in the file's name, the other is said behind all."""
+
+    @takes(object)
+    def _entry(self, item: Item) -> None:
+        if self._stats:
+            return
+        from kdump.render.json.state import state_json
+
+        for text in state_json(item, self._file.path, self._entries):
+            self._writer.text(text)
+        self._entries += 1
 
     def _index(self, kind: str, names: tuple[str, str], pairs: zip[tuple[int, int]]) -> None:
         """Write the entries of an index; there may be a million."""
+        if self._stats:
+            return
         first, second = names
         head = line(kind, {"file": name(self._file.path)})[:-1]
         lines = [

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.broker.retention_results import Compacted, Retained
-from kdump.finding import Finding
-from kdump.render.commentary import say
+from kdump.dispatch import takes
+from kdump.render.json.lines import JsonLines
 from kdump.render.text.retention import outcome
-from kdump.rows.json_lines import line, name, row_json, safe_text
-from kdump.storage.file_source import OpenFailure
+from kdump.rows.json_lines import line, name, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
-    from kdump.broker.retention_results import RetentionItem
 
 _ROWS = 4096
 
@@ -107,23 +104,17 @@ def _pieces(texts: Iterable[str]) -> Iterator[str]:
         begun = True
 
 
-class RetentionJson:
-    """Writes JSON lines."""
+class RetentionJson(JsonLines):
+    """Writes JSON lines; each stands for itself, and no summary behind them."""
 
-    def __call__(self, item: RetentionItem) -> None:
-        """Write one item."""
-        if isinstance(item, Retained):
-            sys.stdout.write(f"{retained_json(item)}\n")
-        elif isinstance(item, Compacted):
-            for piece in compacted_json(item):
-                sys.stdout.write(piece)
-            sys.stdout.write("\n")
-            if item.failure:
-                say(f"kdump: {item.path}: the pass {outcome(item)}")
-        elif isinstance(item, Finding):
-            sys.stdout.write(f"{row_json(item)}\n")
-        elif isinstance(item, OpenFailure):
-            say(f"kdump: {item.sentence}")
+    @takes(Retained)
+    def _retained(self, row: Retained) -> None:
+        self._write(f"{retained_json(row)}\n")
 
-    def end(self) -> None:
-        """Write nothing more: each line stands for itself."""
+    @takes(Compacted)
+    def _compacted(self, row: Compacted) -> None:
+        for piece in compacted_json(row):
+            self._write(piece)
+        self._write("\n")
+        if row.failure:
+            self._error(f"kdump: {row.path}: the pass {outcome(row)}")

@@ -13,7 +13,7 @@ from kdump.format.batch import layout
 from kdump.format.record.cut_record import HEADERS, Texts, pieces_in, whole_fields
 from kdump.format.record.reader import header_places_at, key_and_value
 from kdump.render.json import _json
-from kdump.render.text.buffer import MOST_ROOM, PIECE, LineBuffer
+from kdump.render.text.buffer import MOST_BUFFERED, PIECE, LineBuffer
 from kdump.rows.json_lines import name
 
 if TYPE_CHECKING:
@@ -90,20 +90,21 @@ class JsonWriter(LineBuffer):
             k, begun, r, self._at, why = _json.render(
                 chunk.view,
                 rows,
-                k,
-                chunk.last,
-                begun,
-                chunk.rows,
-                r,
-                filled,
-                self._room,
-                self._at,
-                *self._heads,
-                self._shown,
-                self._decode,
-                self._control,
-                fates,
-                self._hide,
+                first=k,
+                last=chunk.last,
+                begun=begun,
+                records=chunk.rows,
+                r=r,
+                n=filled,
+                target=self._buffer,
+                at=self._at,
+                batch_head=self._heads[0],
+                record_head=self._heads[1],
+                contents=self._shown,
+                decode=self._decode,
+                control=self._control,
+                fates=fates,
+                hide=self._hide,
             )
             if why == _json.DONE:
                 if chunk.cut is not None:
@@ -111,8 +112,8 @@ class JsonWriter(LineBuffer):
                 return
             if why == _json.NO_ROOM:
                 self.flush()
-            elif 2 * len(self._room) <= MOST_ROOM:
-                self._room = memoryview(bytearray(2 * len(self._room)))
+            elif 2 * len(self._buffer) <= MOST_BUFFERED:
+                self._buffer = memoryview(bytearray(2 * len(self._buffer)))
             else:
                 deque(self.long_line(chunk, r), maxlen=0)
                 r += 1
@@ -180,7 +181,9 @@ class JsonWriter(LineBuffer):
         at = 0
         while count:
             start = at
-            at, count, self._at = _json.headers(view, at, len(view), count, begun, self._room, self._at, self._hide)
+            at, count, self._at = _json.headers(
+                view, at, len(view), count=count, begun=begun, target=self._buffer, to=self._at, hide=self._hide
+            )
             begun = begun or at > start
             if count:
                 self.flush()

@@ -10,30 +10,34 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from kdump.finding import Finding, Severity
+from kdump.dispatch import takes
+from kdump.finding import Severity
 from kdump.item import Checked
-from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
+from kdump.render.coordinators import CoordinatorSink
+from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
+from kdump.render.terminal.sink import TableSink
 from kdump.render.text.cluster import cluster_tables
-from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
+from kdump.render.text.coordinators import CAUTION, row_line, time, value_text
 from kdump.rows.coordinators import (
+    SHARE,
     ChangeRow,
     ClusterRow,
     CommitRow,
-    CopyChosen,
     GroupRow,
     Horizon,
     OpenRow,
-    Remark,
     TransactionRow,
 )
-from kdump.storage.file_source import OpenFailure
-from kdump.words.escape import escape
 from kdump.words.numbers import counted, offset_span, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
+
+    from kdump.finding import Finding
+    from kdump.storage.file_source import OpenFailure
+    from kdump.value import Value
 
 
 _METADATA = "__cluster_metadata-0"
@@ -66,7 +70,7 @@ _CHANGES = (
 )
 
 
-class CoordinatorTable:
+class CoordinatorTable(CoordinatorSink, TableSink):
     """Writes tables.
 
     Args:
@@ -76,14 +80,12 @@ class CoordinatorTable:
     """
 
     def __init__(self, console: Console, error: Callable[[str], None], *, raw: bool) -> None:
-        self._console = console
-        self._error = error
-        self._safe: Callable[[str], str] = str if raw else escape
+        super().__init__(console, error, raw=raw)
         self._groups: dict[str, GroupRow] = {}
-        self._commits: list[CommitRow] = []
         self._shares: list[GroupRow | CommitRow] = []
         self._told = self._inexact = 0  # rows that say whether they are exact, and those that are not
         self._lacks = False  # something is damaged or unread: whole rows may be missing
+        self._commits: list[CommitRow] = []
         self._transactions: list[TransactionRow] = []
         self._changes: list[ChangeRow] = []
         self._cluster: list[ClusterRow] = []
@@ -94,35 +96,34 @@ class CoordinatorTable:
             ClusterRow: self._cluster,
         }
 
-    def __call__(self, item: object) -> None:
-        """Write one item."""
-        rows = self._held.get(type(item))
-        if isinstance(item, GroupRow | CommitRow) and item.group_type == "Share":
-            self._shares.append(item)
-        elif isinstance(item, GroupRow):
-            self._groups[item.group] = item
-        elif rows is not None:
-            rows.append(item)
-        elif isinstance(item, Checked):
-            self._flush()
-        elif isinstance(item, OpenRow):
-            self._open(item)
-        elif isinstance(item, Horizon):
-            if item.exact_from is not None:
-                why = (
-                    "it begins with a snapshot" if item.partition == _METADATA else "before that compaction has erased"
-                )
-                self._error(f"kdump: {item.partition}: exact since {time(item.exact_from)}: {why}")
-        elif isinstance(item, Finding):
-            self._lacks |= item.severity is Severity.ERROR
-            write_finding(self._console, item)
-        elif isinstance(item, OpenFailure):
-            self._lacks |= item.kind != "skipped"
-            self._error(f"kdump: {item.sentence}")
-        elif isinstance(item, CopyChosen):
-            self._error(copies_line(item))
-        elif isinstance(item, Remark):
-            self._error(f"kdump: {item.sentence}")
+    @takes(GroupRow)
+    def _group(self, row: GroupRow) -> None:
+        if row.group_type == SHARE:
+            self._shares.append(row)
+        else:
+            self._groups[row.group] = row
+
+    @takes(CommitRow)
+    def _commit(self, row: CommitRow) -> None:
+        (self._shares if row.group_type == SHARE else self._commits).append(row)
+
+    @takes(TransactionRow, ChangeRow, ClusterRow)
+    def _keep(self, row: Value) -> None:
+        self._held[type(row)].append(row)
+
+    @takes(Horizon)
+    def _horizon(self, horizon: Horizon) -> None:
+        if horizon.exact_from is not None:
+            why = "it begins with a snapshot" if horizon.partition == _METADATA else "before that compaction has erased"
+            self._error(f"kdump: {horizon.partition}: exact since {time(horizon.exact_from)}: {why}")
+
+    def _finding(self, finding: Finding) -> None:
+        self._lacks |= finding.severity is Severity.ERROR
+        super()._finding(finding)
+
+    def _problem(self, problem: OpenFailure) -> None:
+        self._lacks |= problem.kind != "skipped"
+        super()._problem(problem)
 
     def end(self, _status: int) -> None:
         """Write what is held, and how far it can be trusted."""
@@ -137,8 +138,8 @@ class CoordinatorTable:
         elif self._told and not self._lacks:
             write_sentence(self._console, Text("exact: no newer value is lost or erased", style="green"))
 
-    def _flush(self) -> None:
-        """Write the rows of a partition."""
+    @takes(Checked)
+    def _flush(self, _item: object = None) -> None:
         exact = [*(row.exact for row in self._commits), *(row.exact for row in self._transactions)]
         exact.extend(row.exact for row in self._without_commits())
         self._told += len(exact)
@@ -235,6 +236,7 @@ class CoordinatorTable:
             return time(value) if is_time else str(value)
         return self._safe(value_text(value, is_time=False))
 
+    @takes(OpenRow)
     def _open(self, row: OpenRow) -> None:
         where = f"{self._safe(row.topic)}-{row.partition}"
         verdict = {True: "HANGING", False: "open", None: "open, nobody can tell for how long"}[row.hanging]

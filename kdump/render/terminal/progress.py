@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from kdump.render.commentary import hidden
 from kdump.value import pattern
 from kdump.words.escape import escape
 from kdump.words.numbers import size
@@ -119,7 +120,7 @@ class Bar:
         line.append(behind)
         rest = room - width - len(behind) - 2
         if rest >= _LEAST_PATH - 2:
-            line.append(f"  {shortened(escape(short_path(progress.path)), rest)}")
+            line.append(f"  {shortened(escape(short_path(hidden(progress.path))), rest)}")
         line.truncate(console.width - 1, overflow="ellipsis")
         self._erase(console)
         console.print(line, end="", soft_wrap=True)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from kdump.broker.retention_results import Compacted, Retained
-from kdump.finding import Finding
-from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
+from kdump.dispatch import takes
+from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
+from kdump.render.terminal.sink import TableSink
 from kdump.render.text.retention import (
     assumed,
     choice,
@@ -24,16 +25,12 @@ from kdump.render.text.retention import (
     verdict,
     waits,
 )
-from kdump.storage.file_source import OpenFailure
-from kdump.words.escape import escape
 from kdump.words.numbers import counted, offset_span, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
-
-    from kdump.broker.retention_results import RetentionItem
 
 _SHOWN = 12  # segments that stay, and a line each
 _SEGMENTS = (
@@ -53,7 +50,7 @@ _CLEANED = (
 )
 
 
-class RetentionTable:
+class RetentionTable(TableSink):
     """Writes tables.
 
     Args:
@@ -63,23 +60,10 @@ class RetentionTable:
     """
 
     def __init__(self, console: Console, error: Callable[[str], None], *, raw: bool) -> None:
-        self._console = console
-        self._error = error
-        self._safe: Callable[[str], str] = str if raw else escape
+        super().__init__(console, error, raw=raw)
         self._partitions = self._segments = self._gone = self._bytes = self._unknown = 0
 
-    def __call__(self, item: RetentionItem) -> None:
-        """Write one item."""
-        if isinstance(item, Retained):
-            self._retained(item)
-        elif isinstance(item, Compacted):
-            self._compacted(item)
-        elif isinstance(item, Finding):
-            write_finding(self._console, item)
-        elif isinstance(item, OpenFailure):
-            self._error(f"kdump: {item.sentence}")
-
-    def end(self) -> None:
+    def end(self, _status: int) -> None:
         """Write the last line."""
         what = f"{counted(self._partitions, 'partition')}, {counted(self._segments, 'segment')}"
         gone = f"{counted(self._gone, 'segment')} would go now, {size(self._bytes)}" if self._gone else "none goes now"
@@ -88,6 +72,7 @@ class RetentionTable:
             gone = f"not known{of} what goes" if of == "" else f"{gone}; not known{of}"
         write_sentence(self._console, Text(f"{what}: {gone}"))
 
+    @takes(Retained)
     def _retained(self, row: Retained) -> None:
         log, count = row.log, len(row.gone)
         gone = sum(segment.size for segment in row.gone)
@@ -148,6 +133,7 @@ class RetentionTable:
         if count < len(segments):
             write_sentence(self._console, Text(f"  {segments[count].base_offset}: {verdict(row, count)}"))
 
+    @takes(Compacted)
     def _compacted(self, row: Compacted) -> None:
         part = row.part
         ratio = "nothing" if part.dirty_ratio is None else f"{100 * part.dirty_ratio:.1f} %"

@@ -12,14 +12,15 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.render.fold import FileFindings
+from kdump.render.sink import Sink
 from kdump.render.terminal.page import Page
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.rows.verdict import Loss, Prediction, Step
-from kdump.storage.file_source import OpenFailure
 from kdump.tally import LOST, NO_RECORDS, Tally, status
 from kdump.words.command import command_line
 from kdump.words.escape import escape
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kdump.item import CheckedFile, Item
+    from kdump.storage.file_source import OpenFailure
 
 _HELD = 1000  # findings
 _PATTERN = frozenset("*?[")  # may stand for several paths
 
 
-class VerifyTable:
+class VerifyTable(Sink):
     """Writes what is checked as a table.
 
     Args:
@@ -66,52 +68,33 @@ class VerifyTable:
         before: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(console.print, error, tally, wanted)
         self._page = Page(console, before, fold=fold)
-        self._error = error
         self._tally = tally
-        self._named = frozenset(paths)
+        self._named = dict.fromkeys(paths, False)  # files, and whether offsets of them are lost
         self._is_alone = len(paths) == 1 and not _PATTERN & set(paths[0])
         self._fold = fold
         self._notes = notes
-        self._wanted = wanted
         self._safe: Callable[[str], str] = str if raw else escape
-        self._clock = clock
-        self._began = clock()
+        began = clock()
+        self._seconds: Callable[[], float] = lambda: clock() - began
         self._group: dict[str, _File] = {}  # of the files that are being judged
         self._held: dict[str, _File] = {}  # of the files before them in the same directory
         self._directory: str | None = None
-        self._count = 0
-        self._unread: Counter[str] = Counter()  # files, by their directory
-        self._not_opened: set[str] = set()  # paths: a partition directory that cannot be listed is among them
-        self._ends: dict[str, int | None] = {}
-        self._predictions: dict[str, list[Prediction]] = {}
-        self._steps: list[Step] = []
+        self._count = 0  # of findings that are held
+        self._unread: dict[str, list[str]] = {}  # paths by their directory; one may be a directory that is not listed
         self._losses = LossesInTurn(self._said)
-        self._lacking: set[str] = set()  # of the named files, those of which offsets are lost
-        self._worst: Finding | None = None
+        self._outlook = _Outlook(lambda path, partition: self._safe(partition if self._is_alone else path), fold=fold)
 
-    def __call__(self, item: Item) -> None:
-        """Write one item."""
-        self._tally.see(item)
-        if isinstance(item, Loss):
-            self._losses.add(item)
-            if item.counts and item.file in self._named:
-                self._lacking.add(item.file)
-        elif isinstance(item, Checked):
-            self._checked(item.files)
-        elif isinstance(item, PartitionChecked):
-            self._partition(item)
-            self._ends[item.path] = item.end_offset
-            self._losses.end()
-        elif isinstance(item, Step):
-            self._steps.append(item)
-        elif isinstance(item, Prediction):
-            self._predictions.setdefault(item.path, []).append(item)
-        elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
-            if isinstance(item, Finding):
-                self._finding(item)
-            else:
-                self._problem(item)
+    @takes(Loss, always=True)
+    def _loss(self, loss: Loss) -> None:
+        self._losses.add(loss)
+        if loss.counts and loss.file in self._named:
+            self._named[loss.file] = True
+
+    @takes(Step, Prediction)
+    def _ahead(self, item: Step | Prediction) -> None:
+        self._outlook.take(item)
 
     def end(self, code: int) -> None:
         """Write the last line: totals, verdict, time and speed; when little is to be shown, only below something else.
@@ -120,17 +103,14 @@ class VerifyTable:
             code: the exit status.
         """
         self._losses.end()
-        self._checked(())
+        self._close(())
         self._loose()
         self._page.folded()
         if self._wanted is None:
-            self._forecast()
-            self._page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
-            if self._worst is not None and self._worst.severity is not Severity.NOTE:
-                self._page.note(f"what a code means: {command_line('explain', self._worst.code.name)}")
+            self._outlook.write(self._page)
         if self._wanted is not None and self._page.is_empty:
             return
-        seconds = self._clock() - self._began
+        seconds = self._seconds()
         right = f"{seconds:.1f} s"
         if seconds >= 0.5:  # below, it says nothing
             right += f" ({size(int(self._tally.bytes / seconds))}/s)"
@@ -142,33 +122,15 @@ class VerifyTable:
         if sentence is not None:
             self._page.lost(self._safe(lost.path), escape(sentence))
 
-    def _forecast(self) -> None:
-        """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""
-        quiet = 0
-        for path, rows in self._predictions.items():
-            if self._fold and len(self._predictions) > 1 and all(row.changes_nothing for row in rows):
-                quiet += 1
-                continue
-            name = self._safe(rows[0].partition if self._is_alone else path)
-            rows.sort(key=lambda row: row.harm)
-            told = [
-                (row.start, prediction_sentences(row, self._ends.get(path)), bool(hidden_sentence(row))) for row in rows
-            ]
-            self._page.forecast(f"{name}, next start of a broker", told)
-        if quiet:
-            whose = "" if quiet == len(self._predictions) else "more "
-            who = counted(quiet, f"{whose}partition")
-            self._page.note(f"next start of a broker: {who} loaded, logs and indexes left unchanged")
-
     def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
-            self._unread[os.path.dirname(problem.path)] += 1
-            self._not_opened.add(problem.path)
-        self._error(f"kdump: {problem.sentence}")
+            self._unread.setdefault(os.path.dirname(problem.path), []).append(problem.path)
+        super()._problem(problem)
 
+    @takes(Finding)
     def _finding(self, finding: Finding) -> None:
-        if finding.severity is Severity.ERROR or self._worst is None:
-            self._worst = self._worst if self._worst and self._worst.severity is Severity.ERROR else finding
+        """Hold a finding until the row of its partition is written."""
+        self._outlook.take(finding)
         file = self._held.get(finding.file) or self._group.get(finding.file)
         if file is None:
             file = self._group[finding.file] = _File(fold=self._fold)
@@ -181,7 +143,11 @@ class VerifyTable:
                 one.held.clear()
             self._count = 0
 
-    def _checked(self, files: Sequence[CheckedFile]) -> None:
+    @takes(Checked, always=True)
+    def _checked(self, item: Checked) -> None:
+        self._close(item.files)
+
+    def _close(self, files: Sequence[CheckedFile]) -> None:
         """Put what was found in a group to what is known of its directory."""
         paths = [file.path for file in files] or list(self._group)
         if any(path in self._named for path in paths):
@@ -211,15 +177,16 @@ class VerifyTable:
     def _file(self, path: str, file: _File, length: str = "") -> None:
         """Write the findings of a file outside of partitions, or of a partition that has its row."""
         severities = file.severities()
-        has_row = path in self._ends and not (severities[Severity.ERROR] or severities[Severity.WARNING])
-        is_lost = path in self._lacking
+        has_row = path in self._outlook.ends and not (severities[Severity.ERROR] or severities[Severity.WARNING])
+        is_lost = self._named.get(path, False)
         if (self._wanted is None or severities or is_lost) and not has_row:
             word = status(severities, is_lost=is_lost)
             self._page.row("file", self._safe(path), (length,), word, _counts(severities))
         self._block(self._safe(path) if has_row else None, file)
 
+    @takes(PartitionChecked, always=True)
     def _partition(self, item: PartitionChecked) -> None:
-        self._checked(())
+        self._close(())
         directory = os.path.dirname(os.path.join(item.path, "x"))
         self._enter(directory)
         severities: Counter[Severity] = Counter()
@@ -228,11 +195,11 @@ class VerifyTable:
         word, reasons = status(severities, is_lost=item.offsets_lost > 0), _counts(severities)
         if word == LOST:
             reasons = ", ".join(filter(None, (f"{counted(item.offsets_lost, 'offset')} lost", reasons)))
-        unread = self._unread.pop(directory, 0)
+        is_listed = item.path not in self._unread.get(os.path.dirname(item.path), ())
+        unread = len(self._unread.pop(directory, ()))
         if unread:
             word = word if severities[Severity.ERROR] else "UNREAD"
             reasons = ", ".join(filter(None, (reasons, f"{counted(unread, 'file')} not read")))
-        is_listed = item.path not in self._not_opened
         if not is_listed:
             word, reasons = "UNREAD", "not listed"
         if self._wanted is None or severities or unread or item.offsets_lost or not is_listed:
@@ -242,6 +209,8 @@ class VerifyTable:
         for path, file in self._held.items():
             self._block(self._safe(path.removeprefix(directory).lstrip("/") or path), file)
         self._let_go()
+        self._outlook.ends[item.path] = item.end_offset
+        self._losses.end()
 
     def _block(self, heading: str | None, file: _File) -> None:
         kept = [one for one in file.folded() if self._notes or one.severity is not Severity.NOTE]
@@ -250,6 +219,70 @@ class VerifyTable:
     def _let_go(self) -> None:
         self._held = {}
         self._count = 0
+
+
+class _Outlook(Dispatcher):
+    """What comes next, for the end of the page: what a broker does at its next start, and what a person does.
+
+    Args:
+        name: returns how a partition is shown, by its path and its own name.
+        fold: count partitions that a broker leaves as they are.
+
+    Attributes:
+        ends: log end offsets of the partitions that were judged, by their path.
+    """
+
+    def __init__(self, name: Callable[[str, str], str], *, fold: bool) -> None:
+        self._name = name
+        self._fold = fold
+        self.ends: dict[str, int | None] = {}
+        self._predictions: dict[str, list[Prediction]] = {}
+        self._steps: list[Step] = []
+        self._worst: Finding | None = None
+
+    @takes(Step)
+    def _step(self, step: Step) -> None:
+        self._steps.append(step)
+
+    @takes(Prediction)
+    def _prediction(self, prediction: Prediction) -> None:
+        self._predictions.setdefault(prediction.path, []).append(prediction)
+
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        """Keep the first error, or the first finding where there is none."""
+        is_first_error = finding.severity is Severity.ERROR and self._worst_severity is not Severity.ERROR
+        if self._worst is None or is_first_error:
+            self._worst = finding
+
+    @property
+    def _worst_severity(self) -> Severity | None:
+        return None if self._worst is None else self._worst.severity
+
+    def write(self, page: Page) -> None:
+        """Write it."""
+        self._forecast(page)
+        page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
+        if self._worst is not None and self._worst_severity is not Severity.NOTE:
+            page.note(f"what a code means: {command_line('explain', self._worst.code.name)}")
+
+    def _forecast(self, page: Page) -> None:
+        """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""
+        quiet = 0
+        for path, rows in self._predictions.items():
+            if self._fold and len(self._predictions) > 1 and all(row.changes_nothing for row in rows):
+                quiet += 1
+                continue
+            name = self._name(path, rows[0].partition)
+            rows.sort(key=lambda row: row.harm)
+            told = [
+                (row.start, prediction_sentences(row, self.ends.get(path)), bool(hidden_sentence(row))) for row in rows
+            ]
+            page.forecast(f"{name}, next start of a broker", told)
+        if quiet:
+            whose = "" if quiet == len(self._predictions) else "more "
+            who = counted(quiet, f"{whose}partition")
+            page.note(f"next start of a broker: {who} loaded, logs and indexes left unchanged")
 
 
 class _File(FileFindings):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.dispatch import takes
 from kdump.finding import Finding
+from kdump.render.sink import Sink
 from kdump.render.text.findings import finding_line
 from kdump.rows.carved import CarvedRun
-from kdump.storage.file_source import OpenFailure
 from kdump.words.command import command_line, named
 from kdump.words.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.item import Item
     from kdump.tally import Tally
 
 
-class CarveText:
+class CarveText(Sink):
     """Writes runs as lines.
 
     Args:
@@ -38,26 +38,22 @@ class CarveText:
         *,
         is_seen: bool = False,
     ) -> None:
-        self._write = write
-        self._error = error
+        super().__init__(write, error, tally)
         self._tally = tally
         self._to = to
         self._is_seen = is_seen
         self._runs = self._owned = self._records = 0
 
-    def __call__(self, item: CarvedRun | Item) -> None:
-        """Write one item."""
-        if isinstance(item, CarvedRun):
-            self._runs += 1
-            self._records += item.records
-            self._owned += item.partition is not None
-            self._write(f"{escape(_line(item))}\n")
-            return
-        self._tally.see(item)
-        if isinstance(item, Finding):
-            self._error(finding_line(item))
-        elif isinstance(item, OpenFailure):
-            self._error(f"kdump: {escape(item.sentence)}")
+    @takes(CarvedRun)
+    def _run(self, run: CarvedRun) -> None:
+        self._runs += 1
+        self._records += run.records
+        self._owned += run.partition is not None
+        self._write(f"{escape(_line(run))}\n")
+
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        self._error(finding_line(finding))
 
     def end(self, _status: int) -> None:
         """Say what all comes to, and what comes next."""
@@ -82,12 +78,10 @@ class CarveText:
 
 
 def _line(run: CarvedRun) -> str:
-    length = sum(length for _, length in run.extents)
-    owner = "-" if run.partition is None else f"{run.partition[0]}-{run.partition[1]}"
     parts = [
-        f"run {run.file} {run.image}:{run.extents[0][0]}+{length}",
+        f"run {run.file} {run.image}:{run.position}+{run.length}",
         f"offsets={run.offset}..{run.last_offset} batches={run.batches} records={run.records}",
-        f"epochs={','.join(map(str, run.epochs)) or '-'} kind={run.kind} partition={owner}",
+        f"epochs={','.join(map(str, run.epochs)) or '-'} kind={run.kind} partition={run.topic_partition or '-'}",
     ]
     if len(run.extents) > 1:
         parts.append(f"extents={len(run.extents)}")

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kdump.finding import Finding
-from kdump.item import PartitionChecked
+from kdump.dispatch import takes
+from kdump.render.coordinators import CoordinatorSink
 from kdump.render.text.cluster import cluster_line, shown
-from kdump.render.text.findings import FindingLines
+from kdump.render.text.lines import TextLines
 from kdump.rows.coordinators import (
+    SHARE,
     ChangeRow,
     ClusterRow,
     CommitRow,
-    CopyChosen,
     GroupRow,
     Horizon,
     OpenRow,
-    Remark,
     TransactionRow,
 )
-from kdump.storage.file_source import OpenFailure
 from kdump.words.escape import escape
 from kdump.words.numbers import counted
 from kdump.words.times import iso
@@ -33,44 +31,9 @@ _RESET_SHARE = "the file is not for it, kafka-share-groups.sh --reset-offsets re
 CAUTION = "abort it only when its producer is gone for good: readers of committed data never see what it wrote"
 
 
-def copies_line(item: CopyChosen) -> str:
-    """Return what there is to say of several copies of a partition."""
-    others = ", ".join(item.others)
-    return (
-        f"kdump: {item.partition}: {item.path} is read, at leader epoch {item.epoch} and offset {item.end_offset}; "
-        f"not {others}"
-    )
-
-
 def time(timestamp: int | None) -> str:
     """Return a time in ISO 8601, "none" where there is none."""
     return "none" if timestamp is None or timestamp < 0 else iso(timestamp)
-
-
-def row_line(item: object) -> str | None:
-    """Return the line of a row, None for what is none."""
-    if isinstance(item, CommitRow):
-        return _commit(item)
-    if isinstance(item, GroupRow):
-        return (
-            f"group {shown(item.group)} type={item.group_type} state={item.state} epoch={item.epoch} "
-            f"protocol={shown(item.protocol)} members={item.members} timestamp={time(item.timestamp)} "
-            f"partition={item.partition}{'' if item.exact else ' exact=false'}"
-        )
-    if isinstance(item, Horizon):
-        return _horizon(item)
-    if isinstance(item, TransactionRow):
-        return (
-            f"transaction {shown(item.transactional_id)} producerId={item.producer_id} "
-            f"producerEpoch={item.producer_epoch} state={item.state} timeoutMs={item.timeout_ms} "
-            f"start={time(item.start_timestamp)} lastUpdate={time(item.last_update_timestamp)} "
-            f"partitions={','.join(map(shown, item.partitions)) or 'none'} exact={_word(item.exact)}"
-        )
-    if isinstance(item, OpenRow):
-        return _open(item)
-    if isinstance(item, ClusterRow):
-        return cluster_line(item)
-    return change_line(item) if isinstance(item, ChangeRow) else None
 
 
 def _horizon(item: Horizon) -> str | None:
@@ -120,6 +83,23 @@ def value_text(value: object, *, is_time: bool) -> str:
     return escape(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
+def _group(row: GroupRow) -> str:
+    return (
+        f"group {shown(row.group)} type={row.group_type} state={row.state} epoch={row.epoch} "
+        f"protocol={shown(row.protocol)} members={row.members} timestamp={time(row.timestamp)} "
+        f"partition={row.partition}{'' if row.exact else ' exact=false'}"
+    )
+
+
+def _transaction(row: TransactionRow) -> str:
+    return (
+        f"transaction {shown(row.transactional_id)} producerId={row.producer_id} "
+        f"producerEpoch={row.producer_epoch} state={row.state} timeoutMs={row.timeout_ms} "
+        f"start={time(row.start_timestamp)} lastUpdate={time(row.last_update_timestamp)} "
+        f"partitions={','.join(map(shown, row.partitions)) or 'none'} exact={_word(row.exact)}"
+    )
+
+
 def _open(row: OpenRow) -> str:
     ids = f"producerId={row.producer_id} producerEpoch={row.producer_epoch}"
     name = "none" if row.transactional_id is None else shown(row.transactional_id)
@@ -129,6 +109,22 @@ def _open(row: OpenRow) -> str:
         f"since={time(row.since_timestamp)} coordinatorState={row.coordinator_state or 'none'} "
         f"coordinatorEpoch={_number(row.coordinator_epoch)} hanging={_word(row.hanging)}: {escape(row.why)}"
     )
+
+
+_LINES: dict[type, Callable[[Any], str | None]] = {
+    CommitRow: _commit,
+    GroupRow: _group,
+    Horizon: _horizon,
+    TransactionRow: _transaction,
+    OpenRow: _open,
+    ClusterRow: cluster_line,
+    ChangeRow: change_line,
+}
+
+
+def row_line(row: object) -> str | None:
+    """Return the line of a row; None for one that has none."""
+    return _LINES[type(row)](row)
 
 
 def abort_lines(row: OpenRow) -> list[str]:
@@ -142,43 +138,21 @@ def abort_lines(row: OpenRow) -> list[str]:
     ]
 
 
-class CoordinatorText:
-    """Writes a line for each row; findings go to stderr.
+class CoordinatorText(CoordinatorSink, TextLines):
+    """Writes a line for each row; findings go to stderr."""
 
-    Args:
-        write: takes text for stdout.
-        error: takes one line for stderr.
-    """
-
-    def __init__(self, write: Callable[[str], None], error: Callable[[str], None]) -> None:
-        self._write = write
-        self._error = error
-        self._findings = FindingLines(error)
-
-    def __call__(self, item: object) -> None:
-        """Write one item."""
-        made = row_line(item)
+    @takes(*_LINES)
+    def _row(self, row: object) -> None:
+        made = row_line(row)
         if made is not None:
             self._write(f"{made}\n")
-            if isinstance(item, OpenRow):
-                self._write("".join(f"{more}\n" for more in abort_lines(item)))
-        elif isinstance(item, Finding):
-            self._findings(item)
-        elif isinstance(item, PartitionChecked):
-            self._findings.end_of_file()
-        elif isinstance(item, OpenFailure):
-            self._error(f"kdump: {item.sentence}")
-        elif isinstance(item, CopyChosen):
-            self._error(copies_line(item))
-        elif isinstance(item, Remark):
-            self._error(f"kdump: {item.sentence}")
 
-    def end(self, _status: int) -> None:
-        """Write how many findings are not written out; else each line stands for itself."""
-        self._findings.end_of_file()
+    @takes(OpenRow)
+    def _open(self, row: OpenRow) -> None:
+        self._write("".join(f"{line}\n" for line in (_open(row), *abort_lines(row))))
 
 
-class ResetCsv:
+class ResetCsv(CoordinatorSink, TextLines):
     """Writes committed offsets as `kafka-consumer-groups.sh --reset-offsets --from-file` reads them.
 
     Args:
@@ -191,33 +165,22 @@ class ResetCsv:
     """
 
     def __init__(self, write: Callable[[str], None], error: Callable[[str], None], *, asked: int) -> None:
-        self._write = write
-        self._error = error
+        super().__init__(write, error)
         self._asked = asked
-        self._findings = FindingLines(error)
         self._told: set[str] = set()
         self._shares: set[str] = set()
         self._written = self._inexact = 0
         self.refused = False
 
-    def __call__(self, item: object) -> None:
-        """Write one item."""
-        if isinstance(item, GroupRow | CommitRow) and item.group_type == "Share":
-            self._shares.add(item.group)
-        elif isinstance(item, CommitRow):
-            self._commit(item)
-        elif isinstance(item, Finding):
-            self._findings(item)
-        elif isinstance(item, PartitionChecked):
-            self._findings.end_of_file()
-        elif isinstance(item, OpenFailure):
-            self._error(f"kdump: {item.sentence}")
-        elif isinstance(item, CopyChosen):
-            self._error(copies_line(item))
+    @takes(GroupRow)
+    def _group(self, row: GroupRow) -> None:
+        """Remember a share group: it is left out."""
+        if row.group_type == SHARE:
+            self._shares.add(row.group)
 
     def end(self, _status: int) -> None:
         """Say what is left out, and how far the file can be trusted: it has no room for that."""
-        self._findings.end_of_file()
+        self._end_of_partition()
         for name in sorted(self._shares):
             self.refused |= self._asked > 0
             self._error(f"kdump: group {escape(name)}: a share group is left out: {_RESET_SHARE}")
@@ -226,7 +189,11 @@ class ResetCsv:
             why = "newer commits may be lost or erased; the same command without --reset-csv says which"
             self._error(f"kdump: not exact: {what}: {why}")
 
+    @takes(CommitRow)
     def _commit(self, row: CommitRow) -> None:
+        if row.group_type == SHARE:
+            self._shares.add(row.group)
+            return
         if row.pending:
             return
         if "\n" in row.group or "\r" in row.group:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.compat.dialect import DEFAULT
 from kdump.compat.dump_log_segments_options import STRING
+from kdump.dispatch import takes
 from kdump.finding import Finding
 from kdump.format.java_values import string_hash
 from kdump.format.record.chunk import Chunk
 from kdump.item import (
+    CaughtUp,
     Complaint,
     ComplaintKind,
     Died,
@@ -24,16 +26,16 @@ from kdump.item import (
     IndexEmpty,
     IndexPassed,
     LogStart,
-    Looked,
     OffsetEntries,
     RecordsUnread,
     SanityFailed,
+    SkippedFile,
     SnapshotError,
     SnapshotStart,
     TimeEntries,
     TrailingBytes,
-    Unknown,
 )
+from kdump.render.dump_sink import DumpSink
 from kdump.render.terminal.sentences import fitter_of
 from kdump.render.text import _text
 from kdump.render.text.findings import FindingLines
@@ -139,9 +141,17 @@ def text_writer(*, careful: bool) -> TextWriter:
     Args:
         careful: escape what could drive a terminal.
     """
-    return _writer(
-        RecordFormat(True, True, False, None, STRING, STRING, False, careful), DEFAULT, sys.stdout.buffer.write
+    shown = RecordFormat(
+        deep=True,
+        contents=True,
+        skip_metadata=False,
+        decoder=None,
+        key_class=STRING,
+        value_class=STRING,
+        compat=False,
+        careful=careful,
     )
+    return _writer(shown, DEFAULT, sys.stdout.buffer.write)
 
 
 def _writer(shown: RecordFormat, dialect: Dialect, write: Write, redactor: Redactor | None = None) -> TextWriter:
@@ -160,7 +170,7 @@ def _writer(shown: RecordFormat, dialect: Dialect, write: Write, redactor: Redac
     control, broken = _control(shown, dialect), _broken(shown, dialect)
     if redactor is not None:
         control, broken = _hidden_control(redactor), _hidden(broken, redactor)
-    return TextWriter(write, mode, slow_text, None, control, broken, redactor)
+    return TextWriter(write, mode, slow_text, contents=None, control=control, broken=broken, redactor=redactor)
 
 
 def _hidden_control(redactor: Redactor) -> _text.Contents:
@@ -212,11 +222,6 @@ def _java_utf8(data: bytes) -> bytes:
     return java_utf8(data)
 
 
-def write_text(text: str) -> None:
-    """Write text to stdout; names that are not UTF-8 go out as the bytes they are."""
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
-
-
 def error_line(line: str) -> None:
     """Write one line to stderr, after all that stdout got."""
     sys.stdout.buffer.flush()
@@ -248,7 +253,7 @@ def _escaped(make: _text.Contents) -> _text.Contents:
     return safe
 
 
-class TextSink:
+class TextSink(DumpSink):
     """Writes items as text.
 
     Args:
@@ -274,6 +279,7 @@ class TextSink:
         careful: bool = False,
         iso: bool = False,
     ) -> None:
+        super().__init__(listed)
         self._careful = careful
         self._iso = iso
         self._writer = writer
@@ -282,43 +288,99 @@ class TextSink:
         self._dialect = dialect
         self._contents = contents
         self._complaints = Complaints(dialect)
-        self._listed = listed
         self._findings = FindingLines(partial(self._stderr, to=sentence))
 
-    def __call__(self, item: Item) -> str | None:
-        """Write one item.
+    @takes(Chunk, always=True)
+    def _chunk(self, chunk: Chunk) -> str | None:
+        """Write batches or records; return why Kafka's tool ends in the middle of them."""
+        return self._writer.chunk(chunk)
 
-        Returns:
-            Why Kafka's tool ends in the middle of it; None when it does not.
-        """
-        if isinstance(item, Chunk):
-            return self._writer.chunk(item)
-        if isinstance(item, Finding | OpenFailure) and not self._listed(item):
-            return None
-        if isinstance(item, Finding):
-            self._findings(item)
-        elif isinstance(item, Complaint):
-            self._complaints.add(item)
-        elif isinstance(item, FileStart | FileTurn):
-            self._findings.end_of_file()
-            file = item if isinstance(item, FileStart) else item.file
-            self.go_on(file)
-            self._line(f"Dumping {file.path}")
-        elif isinstance(item, Looked):
-            self._findings.end_of_file()
-            self._writer.flush()
-        elif isinstance(item, SnapshotError | SanityFailed):
-            self._stderr(item.message)
-        elif isinstance(item, OpenFailure):
-            self._stderr(f"kdump: {escape(item.sentence)}", self._sentence)
-        elif isinstance(item, Unknown):
-            self._stderr(self._name(f"Ignoring unknown file {item.path}"))
-        elif isinstance(item, Died):
-            self.died(item.exception)
-        else:
-            for text in self._texts(item):
-                self._writer.text(text)
-        return None
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        self._findings(finding)
+
+    @takes(OpenFailure)
+    def _problem(self, problem: OpenFailure) -> None:
+        self._stderr(f"kdump: {escape(problem.sentence)}", self._sentence)
+
+    @takes(Complaint, always=True)
+    def _complaint(self, complaint: Complaint) -> None:
+        """Keep a complaint of Kafka's tool until the end."""
+        self._complaints.add(complaint)
+
+    @takes(FileStart, always=True)
+    def _file(self, file: FileStart) -> None:
+        self._findings.end_of_file()
+        self.go_on(file)
+        self._line(f"Dumping {file.path}")
+
+    @takes(FileTurn, always=True)
+    def _turn(self, turn: FileTurn) -> None:
+        self._file(turn.file)
+
+    @takes(CaughtUp, always=True)
+    def _caught_up(self, _item: CaughtUp) -> None:
+        self._findings.end_of_file()
+        self._writer.flush()
+
+    @takes(SnapshotError, SanityFailed, always=True)
+    def _message(self, item: SnapshotError | SanityFailed) -> None:
+        self._stderr(item.message)
+
+    @takes(SkippedFile, always=True)
+    def _skipped(self, item: SkippedFile) -> None:
+        self._stderr(self._name(f"Ignoring unknown file {item.path}"))
+
+    @takes(Died, always=True)
+    def _dead(self, item: Died) -> None:
+        self.died(item.exception)
+
+    @takes(OffsetEntries, always=True)
+    def _offsets(self, item: OffsetEntries) -> None:
+        pairs = zip(item.offsets, item.positions, strict=True)
+        self._writer.text("".join([f"offset: {offset} position: {position}\n" for offset, position in pairs]))
+
+    @takes(TimeEntries, always=True)
+    def _times(self, item: TimeEntries) -> None:
+        times: Iterable[int | str] = item.timestamps
+        if self._iso:
+            from kdump.words.times import time_text
+
+            times = [time_text(time, as_iso=True) for time in item.timestamps]
+        entries = zip(times, item.offsets, strict=True)
+        self._writer.text("".join([f"timestamp: {time} offset: {offset}\n" for time, offset in entries]))
+
+    @takes(IndexEmpty, always=True)
+    def _index_empty(self, item: IndexEmpty) -> None:
+        self._line(f"{item.path} is empty.")
+
+    @takes(IndexPassed, always=True)
+    def _index_passed(self, item: IndexPassed) -> None:
+        self._line(f"{item.path} passed sanity check.")
+
+    @takes(RecordsUnread, always=True)
+    def _records_unread(self, _item: RecordsUnread) -> None:
+        """Write nothing: it is said behind all."""
+
+    @takes(LogStart, always=True)
+    def _log_start(self, item: LogStart) -> None:
+        self._writer.text(f"Log starting offset: {item.base_offset}\n")
+
+    @takes(SnapshotStart, always=True)
+    def _snapshot_start(self, item: SnapshotStart) -> None:
+        end = f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}"
+        self._writer.text("KRaft bootstrap snapshot\n" if item.end_offset is None else f"{end}\n")
+
+    @takes(TrailingBytes, always=True)
+    def _trailing_bytes(self, item: TrailingBytes) -> None:
+        self._writer.text(f"Found {item.size} invalid bytes at the end of {item.name}\n")
+
+    @takes(object, always=True)
+    def _entry(self, item: Item) -> None:
+        from kdump.render.text.state import state_text
+
+        for text in state_text(item, self._dialect, iso=self._iso):
+            self._writer.text(text)
 
     @property
     def state(self) -> object:
@@ -329,7 +391,7 @@ class TextSink:
         """Go on from what another sink has shown."""
         self._findings.found, self._complaints.pairs = state
 
-    def go_on(self, _file: FileStart) -> None:
+    def go_on(self, file: FileStart) -> None:
         """Take in hand a file that another sink has begun to show."""
         if self._contents is not None:
             self._writer.contents = self._contents()
@@ -337,17 +399,6 @@ class TextSink:
     def is_bulk(self, item: Item) -> bool:
         """Tell whether what is written of an item hangs on nothing that was shown before."""
         return isinstance(item, Chunk | OffsetEntries | TimeEntries)
-
-    def share(self) -> object:
-        """Return what was counted since `go_on`; nothing is."""
-        return None
-
-    def may_join(self, _state: object, _share: object) -> bool:
-        """Tell whether what another sink has counted may be counted here: always."""
-        return True
-
-    def join(self, share: object) -> None:
-        """Count what another sink has counted; nothing was."""
 
     def flush(self) -> None:
         """Write out what is collected."""
@@ -378,41 +429,6 @@ class TextSink:
     def _stderr(self, line: str, to: Callable[[str], None] | None = None) -> None:
         self._writer.flush()  # stdout first: on a terminal the two are one
         (to or self._error)(line)
-
-    def _texts(self, item: Item) -> Iterable[str]:
-        if isinstance(item, OffsetEntries):
-            pairs = zip(item.offsets, item.positions, strict=True)
-            return ["".join([f"offset: {offset} position: {position}\n" for offset, position in pairs])]
-        if isinstance(item, TimeEntries):
-            times: Iterable[int | str] = item.timestamps
-            if self._iso:
-                from kdump.words.times import time_text
-
-                times = [time_text(time, as_iso=True) for time in item.timestamps]
-            entries = zip(times, item.offsets, strict=True)
-            return ["".join([f"timestamp: {time} offset: {offset}\n" for time, offset in entries])]
-        if isinstance(item, IndexEmpty):
-            return [f"{self._name(item.path)} is empty.\n"]
-        if isinstance(item, RecordsUnread):
-            return []  # it is said behind all
-        if isinstance(item, IndexPassed):
-            return [f"{self._name(item.path)} passed sanity check.\n"]
-        return _edge(item, self._dialect, iso=self._iso)
-
-
-def _edge(item: Item, dialect: Dialect, *, iso: bool) -> Iterable[str]:
-    """The lines at the beginning or the end of a file."""
-    if isinstance(item, LogStart):
-        return [f"Log starting offset: {item.base_offset}\n"]
-    if isinstance(item, SnapshotStart):
-        if item.end_offset is None:
-            return ["KRaft bootstrap snapshot\n"]
-        return [f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}\n"]
-    if isinstance(item, TrailingBytes):
-        return [f"Found {item.size} invalid bytes at the end of {item.name}\n"]
-    from kdump.render.text.state import state_text
-
-    return state_text(item, dialect, iso=iso)
 
 
 def _broken(shown: RecordFormat, dialect: Dialect) -> Broken:

@@ -22,7 +22,7 @@ class LossSum:
         path: of the partition directory.
 
     Attributes:
-        path: the same.
+        path: of the partition directory.
     """
 
     def __init__(self, path: str) -> None:

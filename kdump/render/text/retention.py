@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.broker.config import DEFAULTS
 from kdump.broker.retention import SIZE, START, TIME
 from kdump.broker.retention_results import Compacted, Retained
-from kdump.finding import Finding
-from kdump.render.commentary import say
+from kdump.dispatch import takes
 from kdump.render.text.findings import FindingLines
-from kdump.storage.file_source import OpenFailure
+from kdump.render.text.lines import TextLines
 from kdump.words.escape import escape
 from kdump.words.times import age, duration, iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
-    from kdump.broker.retention_results import RetentionItem
 
 _NEVER = "never"
 
@@ -231,37 +228,43 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-class RetentionText:
-    """Writes plain text: one fact a line, a summary at the end."""
+class RetentionText(TextLines):
+    """Writes plain text: one fact a line, a summary at the end.
 
-    def __init__(self) -> None:
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+    """
+
+    def __init__(self, write: Callable[[str], Any], error: Callable[[str], Any]) -> None:
+        super().__init__(write, error)
         self._partitions = self._segments = self._gone = self._bytes = self._unknown = 0
         self._findings = FindingLines(self._line)
 
-    def __call__(self, item: RetentionItem) -> None:
-        """Write one item."""
-        if isinstance(item, Retained):
-            self._partitions += 1
-            self._unknown += item.deletion is None
-            self._segments += len(item.log.segments)
-            self._gone += len(item.gone)
-            self._bytes += sum(segment.size for segment in item.gone)
-            for line in retained_lines(item):
-                self._line(line)
-        elif isinstance(item, Compacted):
-            for line in compacted_lines(item):
-                self._line(line)
-        elif isinstance(item, Finding):
-            self._findings(item)
-        elif isinstance(item, OpenFailure):
-            say(f"kdump: {item.sentence}")
+    @takes(Retained)
+    def _retained(self, row: Retained) -> None:
+        """Write what is deleted; what was found comes before it, and none of the next partition's is counted to it."""
+        self._end_of_partition()
+        self._partitions += 1
+        self._unknown += row.deletion is None
+        self._segments += len(row.log.segments)
+        self._gone += len(row.gone)
+        self._bytes += sum(segment.size for segment in row.gone)
+        for line in retained_lines(row):
+            self._line(line)
 
-    def end(self) -> None:
+    @takes(Compacted)
+    def _compacted(self, row: Compacted) -> None:
+        for line in compacted_lines(row):
+            self._line(line)
+
+    def end(self, _status: int) -> None:
         """Write the summary."""
+        self._end_of_partition()
         self._line(
             f"judged partitions={self._partitions} segments={self._segments} deleted={self._gone} "
             f"deletedBytes={self._bytes}{f' unknown={self._unknown}' if self._unknown else ''}"
         )
 
     def _line(self, line: str) -> None:
-        sys.stdout.write(f"{line}\n")
+        self._write(f"{line}\n")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
-from kdump.render.json.salvage import former_json
+from kdump.dispatch import takes
+from kdump.finding import Code
+from kdump.render.salvaged import SalvageSink, SalvageTotals
 from kdump.render.text.losses import LossSum
-from kdump.rows.json_lines import row_json, summary_json
-from kdump.rows.salvaged import SalvageDone, SalvageRefused
-from kdump.rows.verdict import Certainty, Loss, Step
-from kdump.storage.file_source import OpenFailure
+from kdump.rows.salvaged import SalvageDone
+from kdump.rows.verdict import Certainty, Loss
 from kdump.words.escape import escape
 from kdump.words.numbers import NamedRanges, counted
 
@@ -24,101 +23,7 @@ if TYPE_CHECKING:
 _TOLD = 5  # partitions that a last line names
 
 
-class SalvageTotals:
-    """What a run comes to."""
-
-    def __init__(self) -> None:
-        self.partitions = self.segments = self.size = self.batches = self.records = 0
-        self.offsets_lost = self.records_lost = self.records_unknown = 0
-        self.errors = self.warnings = self.notes = 0
-        self.unchecked: list[tuple[str | None, str]] = []
-        self.not_complete: list[tuple[str, tuple[SalvageStep, ...]]] = []
-        self.with_losses: list[str] = []
-        self.refused: list[str] = []
-
-    def see(self, item: object) -> None:
-        """Take one item into account."""
-        if isinstance(item, SalvageDone):
-            found = item.salvaged
-            self.partitions += 1
-            self.segments += found.segments
-            self.size += found.size
-            self.batches += found.batches
-            self.records += found.records
-            self.offsets_lost += found.offsets_lost
-            self.records_lost += item.records_lost
-            self.records_unknown += item.ranges_unknown
-            self.errors += len(item.among)
-            self.notes += len(item.left)
-            if item.has_losses:
-                self.with_losses.append(found.partition)
-            if item.why_not_complete:
-                self.not_complete.append((found.partition, item.why_not_complete))
-        elif isinstance(item, Finding):
-            name = f"{item.severity.value}s"
-            setattr(self, name, getattr(self, name) + 1)
-        elif isinstance(item, OpenFailure):
-            self.unchecked.append((item.path, item.sentence))
-        elif isinstance(item, SalvageRefused):
-            self.unchecked.append((item.partition or None, item.why))
-            if item.partition and not item.failed:
-                self.refused.append(item.partition)
-
-    def numbers(self) -> dict[str, int]:
-        """Return the numbers of a summary by their names; files and bytes are those of the logs that were written."""
-        return {
-            "files": self.segments,
-            "bytes": self.size,
-            "batches": self.batches,
-            "records": self.records,
-            "partitions": self.partitions,
-            "errors": self.errors,
-            "warnings": self.warnings,
-            "notes": self.notes,
-            "offsetsLost": self.offsets_lost,
-            "recordsLost": self.records_lost,
-            "recordsUnknown": self.records_unknown,
-        }
-
-
-class SalvageJson:
-    """Writes the rows of each partition, and the summary, as JSON lines.
-
-    Args:
-        write: takes text for stdout.
-        error: takes one line for stderr.
-        rows: gives the lines of a file of rows.
-    """
-
-    def __init__(self, write: Write, error: Write, rows: Callable[[str], Iterable[str]]) -> None:
-        self._write = write
-        self._error = error
-        self._rows = rows
-        self._totals = SalvageTotals()
-
-    def __call__(self, item: object) -> None:
-        """Write one item."""
-        self._totals.see(item)
-        if isinstance(item, SalvageDone):
-            for text in self._rows(item.rows):
-                is_last = not item.is_new and text.startswith('{"type":"salvage"')
-                self._write(f"{former_json(text, item.changed) if is_last else text}\n")
-            for finding in item.left:
-                self._write(f"{row_json(finding)}\n")
-            for note in item.notes:
-                self._error(f"kdump: {note}")
-        else:
-            tell(item, self._error)
-
-    def end(self, status: int) -> None:
-        """Write what to do where not all could be read, or was named, and the summary."""
-        steps = dict.fromkeys((one.command, one.why) for _, some in self._totals.not_complete for one in some)
-        for number, (command, why) in enumerate(steps, 1):
-            self._write(f"{row_json(Step(number, command, why))}\n")
-        self._write(f"{summary_json(self._totals.numbers(), self._totals.unchecked, status)}\n")
-
-
-class SalvageText:
+class SalvageText(SalvageSink):
     """Writes a few lines for each partition; beside new ones one for each that a former run has made, at the end.
 
     Args:
@@ -131,24 +36,21 @@ class SalvageText:
     def __init__(
         self, write: Write, error: Write, losses: Callable[[str], Iterable[Loss]], *, raw: bool = False
     ) -> None:
-        self._write = write
-        self._error = error
-        self._losses = losses
         self._totals = SalvageTotals()
+        super().__init__(write, error, self._totals)
+        self._losses = losses
         self._kept: list[SalvageDone] = []  # from a former run
         self._has_new = False
         self._escape = (lambda text: text) if raw else escape
 
-    def __call__(self, item: object) -> None:
-        """Write one item."""
-        self._totals.see(item)
-        if not isinstance(item, SalvageDone):
-            tell(item, self._error)
-        elif item.is_new:
+    @takes(SalvageDone)
+    def _done(self, done: SalvageDone) -> None:
+        """Write the lines of a new partition; those of a kept one come at the end."""
+        if done.is_new:
             self._has_new = True
-            self._say(self._lines(item))
+            self._say(self._lines(done))
         else:
-            self._kept.append(item)
+            self._kept.append(done)
 
     def _say(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -223,7 +125,7 @@ class SalvageText:
         if self._totals.with_losses:
             told = _counted_names(self._totals.with_losses)
             self._write(f"{self._escape(f'with losses: {told} (its lines above say which)')}\n")
-        numbers = self._totals.numbers()
+        numbers = self._totals.totals()
         wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
 
@@ -267,13 +169,3 @@ def _unexplained(ranges: NamedRanges, partition: str, *, is_alone: bool) -> str:
 def _counted_names(names: list[str]) -> str:
     more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
     return f"{counted(len(names), 'partition')}: {', '.join(names[:_TOLD])}{more}"
-
-
-def tell(item: object, error: Write) -> None:
-    """Say what could not be read or done."""
-    if isinstance(item, OpenFailure):
-        error(f"kdump: {item.sentence}")
-    elif isinstance(item, SalvageRefused):
-        error(f"kdump: {item.why}")
-    elif isinstance(item, Finding):
-        error(f"kdump: {item.code.name} {item.file}: {item.message}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.dispatch import takes
 from kdump.finding import Finding
 from kdump.format.record.chunk import Chunk
 from kdump.item import Complaint, FileStart, OffsetEntries, SanityFailed, TimeEntries
+from kdump.render.dump_sink import DumpSink
 from kdump.render.figures import figures_text
 from kdump.render.text.findings import FindingLines
 from kdump.rows.stats import Figures
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 
-class StatsLines:
+class StatsLines(DumpSink):
     """Writes figures as text.
 
     Args:
@@ -37,27 +39,34 @@ class StatsLines:
         careful: bool,
         listed: Callable[[object], bool] = lambda _item: True,
     ) -> None:
-        self._listed = listed
+        super().__init__(listed)
         self._write = write
         self._error = error
         self._careful = careful
         self._findings = FindingLines(error)
 
-    def __call__(self, item: Item) -> None:
-        """Write one item."""
-        if isinstance(item, Finding | OpenFailure) and not self._listed(item):
-            return
-        if isinstance(item, Finding):
-            self._findings(item)
-        elif isinstance(item, Complaint | SanityFailed) and item.finding is not None:
-            self._findings(item.finding)
-        elif isinstance(item, FileStart):
-            self._findings.end_of_file()
-        elif isinstance(item, OpenFailure):
-            self._error(f"kdump: {escape(item.sentence)}")
-        elif isinstance(item, Figures):
-            for text in figures_text(item):
-                self._write(f"{escape(text) if self._careful else text}\n")
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        self._findings(finding)
+
+    @takes(Complaint, SanityFailed, always=True)
+    def _complaint(self, complaint: Complaint | SanityFailed) -> None:
+        if complaint.finding is not None:
+            self._findings(complaint.finding)
+
+    @takes(FileStart, always=True)
+    def _file(self, _file: FileStart) -> None:
+        """Say how many findings were left out of the file before."""
+        self._findings.end_of_file()
+
+    @takes(OpenFailure)
+    def _problem(self, problem: OpenFailure) -> None:
+        self._error(f"kdump: {escape(problem.sentence)}")
+
+    @takes(Figures, always=True)
+    def _figures(self, figures: Figures) -> None:
+        for text in figures_text(figures):
+            self._write(f"{escape(text) if self._careful else text}\n")
 
     @property
     def state(self) -> object:
@@ -68,26 +77,9 @@ class StatsLines:
         """Go on from what another sink has shown."""
         self._findings.found = state
 
-    def go_on(self, file: FileStart) -> None:
-        """Take in hand a file that another sink has begun to show: nothing is to be known of it."""
-
     def is_bulk(self, item: Item) -> bool:
         """Tell whether nothing is written of an item."""
         return isinstance(item, Chunk | OffsetEntries | TimeEntries)
-
-    def share(self) -> object:
-        """Return what was counted since `go_on`; nothing is."""
-        return None
-
-    def may_join(self, _state: object, _share: object) -> bool:
-        """Tell whether what another sink has counted may be counted here: always."""
-        return True
-
-    def join(self, share: object) -> None:
-        """Count what another sink has counted; nothing was."""
-
-    def flush(self) -> None:
-        """Nothing is collected."""
 
     def end(self, *, dead: bool) -> None:
         """Write how many findings were left out.
@@ -97,7 +89,3 @@ class StatsLines:
         """
         assert not dead
         self._findings.end_of_file()
-
-    def died(self, exception: str) -> None:
-        """Kafka's tool has no such figures, and is not mirrored."""
-        raise AssertionError(exception)

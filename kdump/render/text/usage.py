@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.dispatch import takes
 from kdump.finding import Finding, Severity
+from kdump.render.sink import Sink
 from kdump.render.terminal.sentences import fitted
 from kdump.render.text.findings import finding_line
 from kdump.rows.usage import Growth, Usage
-from kdump.storage.file_source import OpenFailure
 from kdump.words.escape import escape
 from kdump.words.numbers import counted, size
 from kdump.words.times import moment
@@ -16,7 +17,6 @@ from kdump.words.times import moment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.item import Item
     from kdump.rows.usage import Freeable
     from kdump.tally import Tally
 
@@ -28,7 +28,7 @@ _SPARSE = 2  # times as long as what they take on the disk
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-class UsageText:
+class UsageText(Sink):
     """Writes rows as lines; on a terminal with bars and rounded numbers.
 
     Args:
@@ -41,28 +41,27 @@ class UsageText:
     def __init__(
         self, write: Callable[[str], None], error: Callable[[str], None], tally: Tally, terminal: int | None
     ) -> None:
-        self._write = write
-        self._error = error
-        self._tally = tally
+        super().__init__(write, error, tally)
         self._terminal = terminal
         self._rows: list[Usage] = []  # of a terminal: the longest bar is known at the end
 
-    def __call__(self, item: Item) -> None:
-        """Write one item."""
-        self._tally.see(item)
-        if isinstance(item, Usage):
-            if self._terminal is None:
-                self._write(f"{escape(_line(item))}\n")
-            else:
-                self._rows.append(item)
-        elif isinstance(item, Growth):
-            self._chart()
-            self._write_fitted(escape(_growth_line(item, self._terminal)))
-        elif isinstance(item, Finding):
-            if item.severity is not Severity.NOTE:
-                self._error(finding_line(item))
-        elif isinstance(item, OpenFailure):
-            self._error(f"kdump: {escape(item.sentence)}")
+    @takes(Usage)
+    def _row(self, row: Usage) -> None:
+        if self._terminal is None:
+            self._write(f"{escape(_line(row))}\n")
+        else:
+            self._rows.append(row)
+
+    @takes(Growth)
+    def _growth(self, growth: Growth) -> None:
+        """Write the line of a growth; it comes behind all rows."""
+        self._chart()
+        self._write_fitted(escape(_growth_line(growth, self._terminal)))
+
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        if finding.severity is not Severity.NOTE:
+            self._error(finding_line(finding))
 
     def end(self, _status: int) -> None:
         """Write what was held."""

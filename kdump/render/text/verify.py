@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.dispatch import takes
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.render.fold import FileFindings
+from kdump.render.sink import Sink
 from kdump.render.text.findings import finding_line, fold_line
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.rows.verdict import Loss, Prediction, Step
-from kdump.storage.file_source import OpenFailure
 from kdump.tally import LOST, Tally, status
 from kdump.words.escape import escape
 from kdump.words.numbers import counted, size
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from kdump.item import Item
     from kdump.rows.verdict import SegmentFate
+    from kdump.storage.file_source import OpenFailure
 
 
 _OK = status(FileFindings().severities())
@@ -33,7 +35,7 @@ _UNREAD = "UNREAD"
 _LOST = (("offsetsLost", "offsets_lost"), ("recordsLost", "records_lost"), ("recordsUnknown", "records_unknown"))
 
 
-class VerifyText:
+class VerifyText(Sink):
     """Writes what is checked as text.
 
     Args:
@@ -55,40 +57,37 @@ class VerifyText:
         wanted: Callable[[Item], bool] | None,
         notes: bool = True,
     ) -> None:
+        super().__init__(write, error, tally, wanted)
         self._notes = notes
-        self._to = write
-        self._error = error
         self._tally = tally
         self._fold = fold
-        self._wanted = wanted
         self._group: dict[str, _File] = {}
         self._unread: set[str] = set()
         self._is_silent = True
         self._losses = LossesInTurn(self._said)
         self._damaged: set[str] = set()  # directories with an error
 
-    def __call__(self, item: Item) -> None:
-        """Write one item."""
-        self._tally.see(item)
-        if isinstance(item, Loss):
-            self._losses.add(item)
-        elif isinstance(item, PartitionChecked):
-            self._losses.end()
-        elif isinstance(item, Checked):
-            self._close([file.path for file in item.files])
-        elif isinstance(item, Prediction):
-            if self._wanted is None:
-                self._line(prediction_line(item))
-        elif isinstance(item, Step):
-            if self._wanted is None:
-                self._close(())
-                self._losses.end()
-                self._line(step_line(item))
-        elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
-            if isinstance(item, Finding):
-                self._finding(item)
-            else:
-                self._problem(item)
+    @takes(Loss, always=True)
+    def _loss(self, loss: Loss) -> None:
+        self._losses.add(loss)
+
+    @takes(PartitionChecked, always=True)
+    def _partition(self, _item: PartitionChecked) -> None:
+        self._losses.end()
+
+    @takes(Checked, always=True)
+    def _checked(self, item: Checked) -> None:
+        self._close([file.path for file in item.files])
+
+    @takes(Prediction)
+    def _prediction(self, prediction: Prediction) -> None:
+        self._line(prediction_line(prediction))
+
+    @takes(Step)
+    def _step(self, step: Step) -> None:
+        self._close(())
+        self._losses.end()
+        self._line(step_line(step))
 
     def end(self, _exit: int) -> None:
         """Write the summary; when little is to be shown, only below something else."""
@@ -114,7 +113,9 @@ class VerifyText:
                 self._line(f"{LOST}\t{escape(lost.path)}")
             self._line(escape(sentence))
 
+    @takes(Finding)
     def _finding(self, finding: Finding) -> None:
+        """Hold a finding until the status of its file is known, or write it."""
         if finding.severity is Severity.ERROR:
             self._damaged.add(os.path.join(os.path.dirname(finding.file) or os.curdir, ""))
         file = self._group.get(finding.file)
@@ -131,7 +132,7 @@ class VerifyText:
     def _problem(self, problem: OpenFailure) -> None:
         self._unread.add(problem.path)
         self._line(f"{_UNREAD}\t{escape(problem.path)}")
-        self._error(f"kdump: {problem.sentence}")
+        super()._problem(problem)
 
     def _close(self, judged: Iterable[str]) -> None:
         """Write what is known of the files of a group; what was found of others is about files that are not there."""
@@ -156,7 +157,7 @@ class VerifyText:
 
     def _line(self, line: str) -> None:
         self._is_silent = False
-        self._to(f"{line}\n")
+        self._write(f"{line}\n")
 
 
 class _File(FileFindings):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.render.text import _text
-from kdump.render.text.buffer import MOST_ROOM, PIECE, ROOM, LineBuffer
+from kdump.render.text.buffer import BUFFER_SIZE, MOST_BUFFERED, PIECE, LineBuffer
 from kdump.words.times import iso
 
 if TYPE_CHECKING:
@@ -86,19 +86,19 @@ class TextWriter(LineBuffer):
             k, begun, r, self._at, why, reason = _text.render(
                 chunk.view,
                 rows,
-                k,
-                chunk.last,
-                begun,
-                chunk.rows,
-                r,
-                filled,
-                self._room,
-                self._at,
-                self._mode,
-                self._slow_text,
-                self.contents,
-                self._control,
-                fates,
+                first=k,
+                last=chunk.last,
+                begun=begun,
+                records=chunk.rows,
+                r=r,
+                n=filled,
+                target=self._buffer,
+                at=self._at,
+                mode=self._mode,
+                slow_text=self._slow_text,
+                contents=self.contents,
+                control=self._control,
+                fates=fates,
             )
             if why == _text.DONE:
                 return None if chunk.cut is None else self._long_line(chunk, chunk.first, 0)
@@ -135,10 +135,10 @@ class TextWriter(LineBuffer):
         """Make room for the line of record r, unless it is too long to be held."""
         at = r * layout.RECORD_WIDTH
         need = _LINE + 3 * (chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT])
-        need = max(need, 2 * len(self._room))
-        if need > MOST_ROOM:
+        need = max(need, 2 * len(self._buffer))
+        if need > MOST_BUFFERED:
             return False
-        self._room = memoryview(bytearray(need))
+        self._buffer = memoryview(bytearray(need))
         return True
 
     def _long_line(self, chunk: Chunk, k: int, r: int) -> str | None:
@@ -159,23 +159,23 @@ class TextWriter(LineBuffer):
         batch[layout.ATTRIBUTES] &= ~layout.CONTROL_FLAG  # the kernel must not look for the key of a control record:
         shown[layout.R_BATCH] = 0  # the sizes are those of the whole record, which is not in the buffer
         self.flush()
-        self._room = memoryview(bytearray(ROOM))
+        self._buffer = memoryview(bytearray(BUFFER_SIZE))
         *_, self._at, _, _ = _text.render(
             chunk.view,
             batch,
-            0,
-            1,
-            True,
-            shown,
-            0,
-            1,
-            self._room,
-            0,
-            self._mode & ~_CONTENTS,
-            self._slow_text,
-            None,
-            self._control,
-            None if chunk.fates is None else [fate_text(chunk.fates[r])],
+            first=0,
+            last=1,
+            begun=True,
+            records=shown,
+            r=0,
+            n=1,
+            target=self._buffer,
+            at=0,
+            mode=self._mode & ~_CONTENTS,
+            slow_text=self._slow_text,
+            contents=None,
+            control=self._control,
+            fates=None if chunk.fates is None else [fate_text(chunk.fates[r])],
         )
         self._at -= 1  # the line continues
         if headers:
@@ -202,7 +202,7 @@ class TextWriter(LineBuffer):
         """Put the keys of many headers into the line in hand."""
         from kdump.format.record.cut_record import HEADERS
 
-        before, mark, after = bytes(self._room[: self._at]).partition(_NO_HEADERS)
+        before, mark, after = bytes(self._buffer[: self._at]).partition(_NO_HEADERS)
         if not mark:
             return  # they are not asked for
         self._at = len(before) + len(_NO_HEADERS) - 1
@@ -228,7 +228,15 @@ class TextWriter(LineBuffer):
         while count:
             start = at
             at, count, self._at = _text.header_keys(
-                view, at, len(view), count, begun, self._room, self._at, careful, self._slow_text
+                view,
+                at,
+                len(view),
+                count=count,
+                begun=begun,
+                target=self._buffer,
+                to=self._at,
+                careful=careful,
+                slow_text=self._slow_text,
             )
             begun = begun or at > start
             if count:

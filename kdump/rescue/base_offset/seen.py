@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
-    from kdump.rescue.log_facts import LogFacts
+    from kdump.rescue.scanned_log import ScannedLog
 
 FIELD = "baseOffset"
 """The field that may be wrong."""
@@ -38,7 +38,7 @@ class CopyLog(TupleValue):
     copy: int
     raw: Source
     source: Source
-    facts: LogFacts
+    facts: ScannedLog
     base: int | None
     end: int | None
 

@@ -19,7 +19,6 @@ from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
-from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.rescue.valid_runs import EpochRun, ValidRunBuilder, ValidRuns, Wrappers, batches_of
@@ -41,7 +40,7 @@ _ROUNDS = 8  # a field that is put right can show the next one
 _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
 
 
-class Place(TupleValue):
+class BadBytes(TupleValue):
     """Bytes of a log that stay out.
 
     Args:
@@ -97,7 +96,7 @@ class Place(TupleValue):
         return all(Trait.ZEROS in Code[code].traits for code in self.codes)
 
 
-class LogFacts(Value):
+class ScannedLog(Value):
     """What one log has.
 
     Args:
@@ -121,7 +120,7 @@ class LogFacts(Value):
     """
 
     runs: ValidRuns
-    places: list[Place]
+    places: list[BadBytes]
     patches: tuple[Patch, ...]
     fields: tuple[Finding, ...]
     epochs: list[EpochRun]
@@ -197,7 +196,7 @@ class ReadLog(TupleValue):
     copy: int
     raw: TolerantSource
     source: Source
-    facts: LogFacts
+    facts: ScannedLog
 
     @property
     def is_legacy(self) -> bool:
@@ -216,11 +215,11 @@ def read_log(
     hints: Callable[[], Sequence[int]] = tuple,
     follow_producers: bool = True,
     given: Sequence[Finding] = (),
-) -> LogFacts:
+) -> ScannedLog:
     """Read a log.
 
     Args:
-        source: it.
+        source: the log.
         base: base offset by its name; None where that tells none.
         limits: for reading records.
         around: what lies around the log says of leader epochs.
@@ -235,16 +234,34 @@ def read_log(
     """
     if base is not None:
         facts = _read_log(
-            source, base, limits, around, next_base, known_end, hints, given, follow_producers=follow_producers
+            source,
+            base,
+            limits=limits,
+            around=around,
+            next_base=next_base,
+            known_end=known_end,
+            hints=hints,
+            given=given,
+            follow_producers=follow_producers,
         )
         if not _is_renamed(facts):
             return facts
     alone = around.alone()
-    found = _read_log(source, None, limits, alone, None, unknown, hints, (), follow_producers=follow_producers)
+    found = _read_log(
+        source,
+        None,
+        limits=limits,
+        around=alone,
+        next_base=None,
+        known_end=unknown,
+        hints=hints,
+        given=(),
+        follow_producers=follow_producers,
+    )
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
 
 
-def _is_renamed(facts: LogFacts) -> bool:
+def _is_renamed(facts: ScannedLog) -> bool:
     """Whether batches tell that the name of their log is wrong, and not their own base offsets.
 
     They are several, and most of the log, or they lie before all others and lead up to them offset by offset.
@@ -270,7 +287,7 @@ def _read_log(
     given: Sequence[Finding],
     *,
     follow_producers: bool,
-) -> LogFacts:
+) -> ScannedLog:
     patches: dict[int, Patch] = {}
     fields: dict[int, Finding] = {}
     for one in given:
@@ -335,7 +352,7 @@ class _Walk:
         self.errors: list[Finding] = []
         self._gaps: list[Finding] = []
         self._findings: list[Finding] = []
-        self._wrong: list[Place] = []
+        self._wrong: list[BadBytes] = []
         self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
         self._built = ValidRunBuilder(self._wrappers, base)
@@ -372,7 +389,7 @@ class _Walk:
     def run(self) -> None:
         """Walk through the log."""
         limits = self._limits
-        reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+        reader = RecordReader.within(limits)
         records = RecordChecks(self._log.name)
         for window in self._walk.windows():
             trusted = window.all_trusted
@@ -394,7 +411,7 @@ class _Walk:
                 else:
                     self._wrong.append(self._with_own_end(_place_of(window, k)))
 
-    def _with_own_end(self, place: Place) -> Place:
+    def _with_own_end(self, place: BadBytes) -> BadBytes:
         """A batch whose header contradicts itself, with the offsets that its records tell where they do."""
         if not place.is_odd or place.offset is None:
             return place
@@ -454,7 +471,7 @@ class _Walk:
         epoch = None if header is None else header[layout.LEADER_EPOCH]
         return finding if self._around.begins(epoch, finding.offset) else finding.replace(expected=first)
 
-    def facts(self) -> LogFacts:
+    def facts(self) -> ScannedLog:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
         out: dict[int, list[Finding]] = {}
         for one in self.errors:
@@ -468,7 +485,7 @@ class _Walk:
             built, bad = self._without(out)
             places = [*places, *bad]
         places = sorted([*places, *_places_of_gaps(self._gaps)], key=lambda one: one.position)
-        return LogFacts(
+        return ScannedLog(
             runs=built.runs,
             places=places,
             patches=(),
@@ -503,10 +520,17 @@ class _Walk:
             delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
             after = int.from_bytes(self._log.read_at(position + size, 8), "big") if position + size < end else None
             if first + delta + 1 != after:
-                place = position, size
-                yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
+                yield Finding(
+                    Code.O03,
+                    self._log.name,
+                    position,
+                    size,
+                    offset=first,
+                    last_offset=first + delta,
+                    field="baseOffset",
+                )
 
-    def _without(self, out: dict[int, list[Finding]]) -> tuple[ValidRunBuilder, list[Place]]:
+    def _without(self, out: dict[int, list[Finding]]) -> tuple[ValidRunBuilder, list[BadBytes]]:
         kept, places = ValidRunBuilder(self._wrappers, self._base), []
         positions = sorted(out)
         for window in self._built.runs.windows(self._log, self._limits.max_batch_bytes):
@@ -525,7 +549,7 @@ class _Walk:
         return kept, places
 
 
-def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
+def first_of_name(log: Source, facts: ScannedLog, base: int) -> Finding | None:
     """Return the finding of a first batch whose base offset is not that of the file name.
 
     Args:
@@ -551,11 +575,20 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
         after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
         if after == first + delta + 1:
             return None
-    place = layout.OFFSET_AT, size
-    return Finding(Code.O03, log.name, *place, False, first, first + delta, "baseOffset", base, first)
+    return Finding(
+        Code.O03,
+        log.name,
+        layout.OFFSET_AT,
+        size,
+        offset=first,
+        last_offset=first + delta,
+        field="baseOffset",
+        expected=base,
+        found=first,
+    )
 
 
-def lone_last(log: Source, facts: LogFacts) -> Window | None:
+def lone_last(log: Source, facts: ScannedLog) -> Window | None:
     """Return the last batch of a log, where it alone has its leader epoch.
 
     Args:
@@ -578,7 +611,7 @@ def _place_of(
     wrappers: Wrappers | None = None,
     *,
     is_exact: bool = True,
-) -> Place:
+) -> BadBytes:
     """A batch that stays out, by its header."""
     row = window.row(k)
     is_legacy = row[layout.MAGIC] < layout.MAGIC_V2
@@ -592,20 +625,20 @@ def _place_of(
         count = -1  # there are bytes of records
     if is_legacy and first > last:
         first = -1  # what is inside lies above the wrapper
-    return Place(
+    return BadBytes(
         row[layout.POSITION],
         row[layout.SIZE],
-        first if 0 <= first <= layout.LARGEST_OFFSET else None,
-        last if 0 <= last <= layout.LARGEST_OFFSET else None,
-        count if count >= 0 and (not sane or count <= last - first + 1) else None,
-        True,
-        codes or (("B02",) if is_legacy else ("B01",)),
-        is_exact and sane,
+        offset=first if 0 <= first <= layout.LARGEST_OFFSET else None,
+        last_offset=last if 0 <= last <= layout.LARGEST_OFFSET else None,
+        records=count if count >= 0 and (not sane or count <= last - first + 1) else None,
+        is_batch=True,
+        codes=codes or (("B02",) if is_legacy else ("B01",)),
+        is_exact=is_exact and sane,
         is_whole=True,
     )
 
 
-def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[Place]:
+def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[BadBytes]:
     """Bytes that belong to no batch; where a header still stands, what its length covers is of that batch.
 
     Args:
@@ -623,12 +656,30 @@ def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[Place]:
             is_batch = finding.count is not None or finding.is_torn_batch
             offsets = finding.offset, finding.last_offset if is_batch else None
             stop = min(end, covered)
-            yield Place(start, stop - start, *offsets, finding.count, is_batch, codes, is_batch)
+            yield BadBytes(start, stop - start, *offsets, finding.count, is_batch, codes=codes, is_exact=is_batch)
             if stop < end:
-                yield Place(stop, end - stop, None, None, None, False, codes, False)
+                yield BadBytes(
+                    stop,
+                    end - stop,
+                    offset=None,
+                    last_offset=None,
+                    records=None,
+                    is_batch=False,
+                    codes=codes,
+                    is_exact=False,
+                )
         elif end > covered:
             start = max(start, covered)
-            yield Place(start, end - start, None, None, None, False, codes, False)
+            yield BadBytes(
+                start,
+                end - start,
+                offset=None,
+                last_offset=None,
+                records=None,
+                is_batch=False,
+                codes=codes,
+                is_exact=False,
+            )
 
 
 def _has_room(first: int, last: int) -> bool:

@@ -1,0 +1,54 @@
+"""Rows as JSON lines, those of any verb, and one summary at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kdump.dispatch import takes
+from kdump.render.sink import Sink
+from kdump.row import Row
+from kdump.rows.json_lines import row_json, summary_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    class Totals(Protocol):
+        """Adds up what a run comes to."""
+
+        unchecked: list[tuple[str | None, str]]
+
+        def see(self, item: Any, /) -> None:  # noqa: ANN401 (of any verb)
+            """Take one item into account."""
+
+        def totals(self) -> dict[str, int]:
+            """Return numbers by the names of a summary."""
+
+
+class JsonLines(Sink):
+    """Writes each row as soon as it is known, findings among them, and the summary.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+        tally: adds up; None for no summary.
+        wanted: tells what is shown when little is to be shown; None for everything. The summary always is.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], object],
+        error: Callable[[str], object],
+        tally: Totals | None,
+        wanted: Callable[[Any], bool] | None = None,
+    ) -> None:
+        super().__init__(write, error, tally, wanted)
+        self._totals = tally
+
+    @takes(Row)
+    def _row(self, row: Row) -> None:
+        self._write(f"{row_json(row)}\n")
+
+    def end(self, status: int) -> None:
+        """Write the summary."""
+        if self._totals is not None:
+            self._write(f"{summary_json(self._totals.totals(), self._totals.unchecked, status)}\n")
