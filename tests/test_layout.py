@@ -78,7 +78,8 @@ HELD = {
     "tests/format/test_second_reading.py": "format.record.cut_record",
     "tests/format/test_walk.py": (
         "format.batch.framing format.batch.gap format.batch.header_checks format.batch.base_offset.fold"
-        " format.batch.resync"
+        " format.batch.base_offset.chain format.batch.base_offset.findings format.batch.base_offset.places"
+        " format.batch.base_offset.right format.batch.resync"
     ),
     "tests/render/test_json.py": "render.json.state",
     "tests/test_redact.py": "cli.options.redact",

@@ -3,6 +3,9 @@
 A log is judged where its name does not let its batches stand: they begin below it, or in the next segment, or the log
 before goes on behind it. It is of this partition where its offsets are free there, and meet those before and behind
 them, or where the entries of an offset index are about its batches. Nothing is lost of such a log: it needs its name.
+
+This is a question of a file name. Whether the base offset of a batch is wrong is another one, of each batch and its
+neighbours: `kdump.format.batch.base_offset`.
 """
 
 from __future__ import annotations
@@ -133,8 +136,16 @@ class _Span(TupleValue):
     end: int
 
 
+class _Room(TupleValue):
+    """What is free around a log: where those before it end, whether any is known, and where the next one begins."""
+
+    floor: int
+    has_before: bool
+    after: int | None
+
+
 class _Whole(TupleValue):
-    """All of a log: the same, whether offsets are missing inside, and the epochs of its first and last batch."""
+    """All of a log: its span, whether offsets are missing inside, and the epochs of its first and last batch."""
 
     span: _Span
     has_holes: bool
@@ -241,14 +252,12 @@ class _Search:
                 ]
                 is_old = window.cell(0, layout.MAGIC) < layout.MAGIC_V2
                 lacks = lacks or (not is_old and _scan.lacks_records(window.rows, window.count))
-                if any(Trait.MISPLACED in one.code.traits for one in found):
-                    return None
                 lacks = lacks or any(one.code is Code.O04 for one in found)
+                if _is_out_of_order(found):
+                    return None
                 found.clear()
             last = walk.checks.offsets.last
-            if first is not None and last is not None and first <= last:
-                if any(Trait.MISPLACED in one.code.traits for one in found):
-                    return None
+            if first is not None and last is not None and first <= last and not _is_out_of_order(found):
                 lacks = lacks or any(one.code is Code.O04 for one in found)
                 return _Whole(_Span(name, first, last + 1), lacks, (epochs[0], epochs[-1]))
         return None
@@ -258,37 +267,40 @@ class _Search:
         self, whole: _Whole, others: Sequence[_Span], in_place: Mapping[int, int], taken: set[int]
     ) -> Misplaced | None:
         """Return where a log belongs, None where not in this partition, or where its name is right."""
-        name, first, end = whole.span
-        before = max([(begin, at) for at, begin in in_place.items() if begin <= first], default=None)
-        known = [_Span(before[1], before[0], self._end(before[1]) or before[0] + 1)] if before is not None else []
-        firsts = [begin for begin in in_place.values() if begin > first]
-        for other in others:
-            if other.first <= first:
-                known.append(other)
-            else:
-                firsts.append(other.first)
-        floor, after = max([one.end for one in known], default=0), min(firsts, default=None)
-        if floor > first or (after is not None and after < end):
+        (name, first, end), room = whole.span, self._room(whole.span, others, in_place)
+        if room.floor > first or (room.after is not None and room.after < end):
             return None
         witnesses = {base for base in self._directory.by_base if base not in taken and base != name}
-        base = max([one for one in witnesses if floor <= one <= first], default=first)
+        base = max([one for one in witnesses if room.floor <= one <= first], default=first)
         if base == name or base in taken or self._is_of_other_epochs(whole):
             return None
         is_theirs = {at: self._agrees(at, whole.span, base) for at in (base, name)}
-        if floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
+        if room.floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
             return None  # its name can be right
-        closed_at = self._directory.closed_at if after is None else None
+        closed_at = self._directory.closed_at if room.after is None else None
         if closed_at is not None and closed_at < end:
             return None
-        begins = first in witnesses or (floor == first if known else first in (0, self._directory.log_start))
-        ends = after == end if after is not None else closed_at in (None, end)
-        has_neighbour = bool(known) or after is not None
+        ends = room.after == end if room.after is not None else closed_at in (None, end)
+        meets = ends and (first in witnesses or self._begins_at(first, room))
+        has_neighbour = room.has_before or room.after is not None
         may_have_holes = whole.has_holes and base in witnesses
-        if not (any(is_theirs.values()) or (begins and ends and has_neighbour) or may_have_holes):
+        if not (any(is_theirs.values()) or (meets and has_neighbour) or may_have_holes):
             return None
-        return Misplaced(
-            self._directory.path_of(name, FileKind.LOG), name, base, first, end - 1, self._files(name, base, is_theirs)
-        )
+        path, files = self._directory.path_of(name, FileKind.LOG), self._files(name, base, is_theirs)
+        return Misplaced(path, name, base, first, end - 1, files)
+
+    def _room(self, span: _Span, others: Sequence[_Span], in_place: Mapping[int, int]) -> _Room:
+        """What is free around the offsets of a log, between the logs in place and the others under wrong names."""
+        before = max([(begin, at) for at, begin in in_place.items() if begin <= span.first], default=None)
+        ends = [] if before is None else [self._end(before[1]) or before[0] + 1]
+        ends += [other.end for other in others if other.first <= span.first]
+        firsts = [begin for begin in in_place.values() if begin > span.first]
+        firsts += [other.first for other in others if other.first > span.first]
+        return _Room(max(ends, default=0), bool(ends), min(firsts, default=None))
+
+    def _begins_at(self, first: int, room: _Room) -> bool:
+        """Whether a log that begins at an offset meets what lies before it, or begins the partition."""
+        return room.floor == first if room.has_before else first in (0, self._directory.log_start)
 
     def _is_of_other_epochs(self, whole: _Whole) -> bool:
         """Whether the leader-epoch-checkpoint contradicts both the first and the last batch."""
@@ -327,6 +339,11 @@ class _Search:
         if FileKind.SNAPSHOT in right:
             found[FileKind.SNAPSHOT] = right[FileKind.SNAPSHOT]
         return found
+
+
+def _is_out_of_order(found: Sequence[Finding]) -> bool:
+    """Whether a batch of a log lies where it cannot be."""
+    return any(Trait.MISPLACED in one.code.traits for one in found)
 
 
 class _Header(TupleValue):

@@ -16,7 +16,7 @@ from kdump.storage.paths import size as _size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+    from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, TimestampOffset
     from kdump.format.source import Source
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
@@ -270,15 +270,9 @@ class Segment:
         known = self.index_end(position + 1)
         if known is not None and known > last:
             yield known + 1, "X07"
-        source = self.file(FileKind.TIMEINDEX)
-        if not isinstance(source, OpenFailure):
-            from kdump.format.index.offset_and_time import TimeIndex
-
-            index = TimeIndex(source, self.base_offset)
-            index.trim()
-            entry = index.entry(index.entries - 1) if index.entries else None
-            if entry is not None and entry.offset > last and entry.timestamp > (-1 if largest is None else largest):
-                yield entry.offset + 1, "T04"
+        entry = self._last_time()
+        if entry is not None and entry.offset > last and entry.timestamp > (-1 if largest is None else largest):
+            yield entry.offset + 1, "T04"
 
     def entries_end(self) -> int | None:
         """Return the offset after the last one that the indexes have, None where they have none.
@@ -286,17 +280,20 @@ class Segment:
         Raises:
             OSError: an index cannot be read.
         """
+        offsets, time = self._trimmed, self._last_time()
+        ends = [offsets.entry(offsets.entries - 1).offset + 1] if offsets.entries else []
+        return max([*ends, *(() if time is None else (time.offset + 1,))], default=None)
+
+    def _last_time(self) -> TimestampOffset | None:
+        """The last entry of the time index without zeros behind it; None where there is none."""
+        source = self.file(FileKind.TIMEINDEX)
+        if isinstance(source, OpenFailure):
+            return None
         from kdump.format.index.offset_and_time import TimeIndex
 
-        time_source = self.file(FileKind.TIMEINDEX)
-        offsets, ends = self._trimmed, []
-        if offsets.entries:
-            ends.append(offsets.entry(offsets.entries - 1).offset + 1)
-        if not isinstance(time_source, OpenFailure):
-            times = TimeIndex(time_source, self.base_offset)
-            times.trim()
-            ends += [times.entry(times.entries - 1).offset + 1] if times.entries else []
-        return max(ends, default=None)
+        index = TimeIndex(source, self.base_offset)
+        index.trim()
+        return index.entry(index.entries - 1) if index.entries else None
 
     def index_end(self, size: int) -> int | None:
         """Return the last offset that the offset index has for a byte at or after the end of the log; None for none.
