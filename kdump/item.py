@@ -27,31 +27,19 @@ if TYPE_CHECKING:
 
 
 class FileStart(Value):
-    """A file begins.
+    """A file begins."""
 
-    Args:
-        path: as the user wrote it.
-        kind: which file it is; None where Kafka's tool is mirrored.
-        base_offset: the number of its name, or of the user; None where neither says one.
-        size: bytes.
-    """
-
-    path: str
-    kind: FileKind | None = None
-    base_offset: int | None = None
-    size: int | None = None
+    path: str  # as the user wrote it
+    kind: FileKind | None = None  # which file it is; None where Kafka's tool is mirrored
+    base_offset: int | None = None  # the number of its name, or of the user; None where neither says one
+    size: int | None = None  # bytes
 
 
 class FileTurn(Value):
-    """A file of several that are followed is in hand: it begins, or goes on where another one was in between.
+    """A file of several that are followed is in hand: it begins, or goes on where another one was in between."""
 
-    Args:
-        file: it, with its present size.
-        is_new: it begins; the file before it in its directory is at its end.
-    """
-
-    file: FileStart
-    is_new: bool
+    file: FileStart  # it, with its present size
+    is_new: bool  # it begins; the file before it in its directory is at its end
 
 
 class CaughtUp(Value):
@@ -82,12 +70,9 @@ class RecordsUnread(Value):
     """Records that cannot be read; the finding says what is wrong, and was said already where that is its own line.
 
     Those of a batch, to their end, or those of offsets that are lost.
-
-    Args:
-        finding: about the batch, or the offsets.
     """
 
-    finding: Finding
+    finding: Finding  # about the batch, or the offsets
 
 
 class OffsetEntries(Value):
@@ -162,105 +147,63 @@ class Died(Value):
 
 
 class CheckedFile(Value):
-    """A file that verify has judged.
+    """A file that verify has judged."""
 
-    Args:
-        path: as the user wrote it, or below the directory that the user wrote.
-        kind: which file it is.
-        size: bytes.
-    """
-
-    path: str
-    kind: FileKind
-    size: int
+    path: str  # as the user wrote it, or below the directory that the user wrote
+    kind: FileKind  # which file it is
+    size: int  # bytes
 
 
 class Checked(Value):
-    """Some files are judged: the findings since the last of these are about them, or about files that are not there.
+    """Some files are judged: the findings since the last of these are about them, or about files that are not there."""
 
-    Args:
-        files: in the order in which they are shown.
-        batches, records: that were read in them; records is 0 where they were not asked for.
-    """
-
-    files: tuple[CheckedFile, ...]
+    files: tuple[CheckedFile, ...]  # in the order in which they are shown
+    # batches, records: that were read in them; records is 0 where they were not asked for
     batches: int
     records: int
 
 
 class SegmentChecked(Value):
-    """A segment is judged, before the `Checked` of its files.
+    """A segment is judged, before the `Checked` of its files."""
 
-    Args:
-        path: of its log.
-        base_offset: from the name, or the first that its log may have.
-        next_offset: the offset after its last batch.
-        size: of its log, bytes.
-        batches: that were read.
-        records: that were read; None where they were not asked for.
-        first_timestamp: of its first batch, ms; None without one.
-        max_timestamp: the largest of its batches, ms; None without one.
-        is_read: its log was read to the end.
-        has_transactions: a transaction begins or ends there.
-    """
-
-    path: str
-    base_offset: int
-    next_offset: int
-    size: int
-    batches: int
-    records: int | None
-    first_timestamp: int | None
-    max_timestamp: int | None
-    is_read: bool
-    has_transactions: bool = False
+    path: str  # of its log
+    base_offset: int  # from the name, or the first that its log may have
+    next_offset: int  # the offset after its last batch
+    size: int  # of its log, bytes
+    batches: int  # that were read
+    records: int | None  # that were read; None where they were not asked for
+    first_timestamp: int | None  # of its first batch, ms; None without one
+    max_timestamp: int | None  # the largest of its batches, ms; None without one
+    is_read: bool  # its log was read to the end
+    has_transactions: bool = False  # a transaction begins or ends there
 
 
 class PartitionChecked(Value):
-    """A partition directory is judged, after all of its files.
+    """A partition directory is judged, after all of its files."""
 
-    Args:
-        path: of the directory.
-        segments: how many.
-        start_offset, end_offset: the log start offset and the log end offset by the data; None without a segment.
-        size: of its logs, bytes.
-        offsets_lost: that readers do not get; what is absent is not lost.
-    """
-
-    path: str
-    segments: int
+    path: str  # of the directory
+    segments: int  # how many
+    # start_offset, end_offset: the log start offset and the log end offset by the data; None without a segment
     start_offset: int | None
     end_offset: int | None
-    size: int
-    offsets_lost: int = 0
+    size: int  # of its logs, bytes
+    offsets_lost: int = 0  # that readers do not get; what is absent is not lost
 
 
 class Unchecked(Value):
-    """What was left out, on purpose or because there was no time: the summary lists it, and it counts for nothing else.
+    """What was left out, on purpose or for want of time: the summary lists it, and it counts for nothing else."""
 
-    Args:
-        path: as the user wrote it, or below that; None for all files.
-        reason: a few words.
-    """
-
-    path: str | None
-    reason: str
+    path: str | None  # as the user wrote it, or below that; None for all files
+    reason: str  # a few words
 
 
 class Scrubbed(Value):
-    """What a scrub comes to.
+    """What a scrub comes to."""
 
-    Args:
-        partitions: with segments that were to be read.
-        segments: that were read.
-        left: that were not reached.
-        active: that a broker still writes to, and that were not read for that.
-    """
-
-    partitions: int
-    segments: int
-    left: int
-    active: int = 0
+    partitions: int  # with segments that were to be read
+    segments: int  # that were read
+    left: int  # that were not reached
+    active: int = 0  # that a broker still writes to, and that were not read for that
 
 
 class Progress(Value):

@@ -82,8 +82,6 @@ class Column:
         default: of the field.
 
     Attributes:
-        attribute: of the row.
-        key: its name, as users see it.
         is_list: it holds several.
         is_optional: it may be null.
     """
@@ -97,9 +95,9 @@ class Column:
         self.doc = doc
         self.of = of
         self.words = words
-        self.key = key
+        self.key = key  # its name, as users see it
         self.default = default
-        self.attribute = ""
+        self.attribute = ""  # of the row
         self.is_list = self.is_optional = False
 
     def __repr__(self) -> str:
@@ -155,15 +153,10 @@ class _Computed:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(column,))
 class Row(Value):
-    """A row that users see.
+    """A row that users see."""
 
-    Attributes:
-        row_name: its `type` in JSON; empty for a row within another one.
-        columns: in the order in which they are shown; fields without one are not shown.
-    """
-
-    row_name: ClassVar[str] = ""
-    columns: ClassVar[tuple[Column, ...]] = ()
+    row_name: ClassVar[str] = ""  # its `type` in JSON; empty for a row within another one
+    columns: ClassVar[tuple[Column, ...]] = ()  # in the order in which they are shown; fields without one are not shown
 
     def __init_subclass__(cls, name: str = "") -> None:
         """Take the columns from the body of the class."""

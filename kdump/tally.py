@@ -22,7 +22,6 @@ class Tally(Dispatcher):
 
     Attributes:
         files, bytes, batches, records, partitions, segments: that were checked.
-        severities: how many findings of each there are, folded ones included.
         offsets_lost, records_lost: what readers do not get, as far as it can be counted; what is absent is not lost.
         records_unknown: losses of which nobody can count the records.
         offsets_unexplained: that no batch has, while nothing tells whether they are lost.
@@ -32,7 +31,7 @@ class Tally(Dispatcher):
     def __init__(self, *, shallow: bool = False) -> None:
         self.files = self.bytes = self.batches = self.records = self.partitions = self.segments = 0
         self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = 0
-        self.severities: Counter[Severity] = Counter()
+        self.severities: Counter[Severity] = Counter()  # how many findings of each there are, folded ones included
         self.unchecked: list[tuple[str | None, str]] = [(None, NO_RECORDS)] if shallow else []
         self._partly: set[str] = set()
 

@@ -73,16 +73,13 @@ class _Worker:
         pid: of it.
         pipe: to it.
         slot: its place in the memory that all share.
-
-    Attributes:
-        number: of the unit that it has in hand; None for none.
     """
 
     def __init__(self, pid: int, pipe: Connection, slot: int) -> None:
         self.pid = pid
         self.pipe = pipe
         self.slot = slot
-        self.number: int | None = None
+        self.number: int | None = None  # of the unit that it has in hand; None for none
 
     def end(self) -> int:
         """End it, if it has not ended; return the signal it died of, 0 for none."""
@@ -444,7 +441,6 @@ class TurnWork(Protocol[Unit_contra, State]):
         """Return the work on a unit.
 
         Args:
-            unit: it.
             output: takes what is written.
         """
 
@@ -452,7 +448,6 @@ class TurnWork(Protocol[Unit_contra, State]):
         """Tell whether a unit has nothing to do.
 
         Args:
-            unit: it.
             state: what the unit before it has left.
         """
 

@@ -6,18 +6,13 @@ from kdump.value import Value
 
 
 class CleanupPolicy(Value):
-    """What is known of a topic's cleanup.policy.
+    """What is known of a topic's cleanup.policy."""
 
-    Args:
-        now: delete, compact, both or nothing; None where it is not known.
-        ever_compact: something here says that the topic is, or was, compacted.
-        never_compact: something here says that it never was: the metadata log since its creation, the user of this
-            topic, or brokers, who make it so.
-        of_topic: as `now`, where the metadata log knows the topic, the user has named its policy, or brokers make it:
-            a default of brokers in a file says nothing of one topic.
-    """
-
-    now: frozenset[str] | None
-    ever_compact: bool = False
+    now: frozenset[str] | None  # delete, compact, both or nothing; None where it is not known
+    ever_compact: bool = False  # something here says that the topic is, or was, compacted
+    # something here says that it never was: the metadata log since its creation, the user of this topic, or brokers,
+    # who make it so
     never_compact: bool = False
+    # as `now`, where the metadata log knows the topic, the user has named its policy, or brokers make it: a default of
+    # brokers in a file says nothing of one topic
     of_topic: frozenset[str] | None = None

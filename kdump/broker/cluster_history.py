@@ -81,37 +81,24 @@ class _Topic:
     """A topic, by its id; where it is deleted, as it was.
 
     Attributes:
-        name: of it.
         config: its configuration, the texts that have a part in the model of a broker, by name.
-        partitions: their numbers.
-        ever_compact: it was compacted at some time, or may have been by a default of brokers.
-        since_creation: all since its creation was read.
     """
 
     __slots__ = ("config", "ever_compact", "name", "partitions", "since_creation")
 
     def __init__(self, name: str, *, since_creation: bool) -> None:
-        self.name = name
+        self.name = name  # of it
         self.config: dict[str, str] = {}
-        self.partitions: set[int] = set()
-        self.ever_compact = False
-        self.since_creation = since_creation
+        self.partitions: set[int] = set()  # their numbers
+        self.ever_compact = False  # it was compacted at some time, or may have been by a default of brokers
+        self.since_creation = since_creation  # all since its creation was read
 
     def past(self) -> TopicPast:
         return TopicPast(self.name, ever_compact=self.ever_compact, since_creation=self.since_creation)
 
 
 class _State:
-    """The topics and configurations, changed record by record.
-
-    Attributes:
-        is_known: nothing before is lost.
-        known_from: where it is not, the first offset behind what is lost.
-        is_finished: the footer of a snapshot was read.
-        topics: by id, deleted ones too.
-        ids: of those that are there, by name.
-        brokers: configurations by id as text; "" for all.
-    """
+    """The topics and configurations, changed record by record."""
 
     def __init__(self, *, of_snapshot: bool = False) -> None:
         self._of_snapshot = of_snapshot
@@ -120,12 +107,12 @@ class _State:
         self._touched: set[str] = set()  # topics whose policy may be another since the last batch
         self._is_copying = False  # topics come from ZooKeeper
         self._nameless: set[str] = set()  # names of topics that are not known whose policy was compact
-        self.is_known = True
-        self.known_from = 0
-        self.is_finished = False
-        self.topics: dict[str, _Topic] = {}
-        self.ids: dict[str, str] = {}
-        self.brokers: dict[str, dict[str, str]] = {}
+        self.is_known = True  # nothing before is lost
+        self.known_from = 0  # where it is not, the first offset behind what is lost
+        self.is_finished = False  # the footer of a snapshot was read
+        self.topics: dict[str, _Topic] = {}  # by id, deleted ones too
+        self.ids: dict[str, str] = {}  # of those that are there, by name
+        self.brokers: dict[str, dict[str, str]] = {}  # configurations by id as text; "" for all
 
     def lose(self, known_from: int) -> None:
         """Something was lost.
@@ -263,9 +250,6 @@ class _Reader:
     Args:
         directory: of the metadata log.
         limits: what is read at most.
-
-    Attributes:
-        state: what was read comes to.
     """
 
     def __init__(self, directory: PartitionDir, limits: ReadLimits) -> None:
@@ -273,7 +257,7 @@ class _Reader:
         self._limits = limits
         self._snapshots = {one.offset: one for one in raft_snapshots(directory.listing.files)}
         self._records = RecordReader.within(limits)
-        self.state = _State()
+        self.state = _State()  # what was read comes to
 
     def read(self) -> int:
         """Read all; return the offset after the last record."""

@@ -43,16 +43,11 @@ _POLICIES = ("compact", "delete")
 
 
 class _Setting(Value):
-    """One setting.
+    """One setting."""
 
-    Args:
-        read: makes a value of the text.
-        default: of Kafka 4.3.
-        names: of the broker that stand in for the topic's name, the strongest first, each with what one unit is worth.
-    """
-
-    read: Callable[[str], object]
-    default: object
+    read: Callable[[str], object]  # makes a value of the text
+    default: object  # of Kafka 4.3
+    # of the broker that stand in for the topic's name, the strongest first, each with what one unit is worth
     names: tuple[tuple[str, int], ...] = ()
 
 
@@ -170,44 +165,26 @@ DEFAULTS = f"{_UNKNOWN}; of the other settings Kafka's defaults are taken: {_LIM
 
 
 class TopicPast(Value):
-    """What a topic has been, as far as the metadata log goes back.
+    """What a topic has been, as far as the metadata log goes back."""
 
-    Args:
-        name: of the topic.
-        ever_compact: it was compacted at some time, by its own configuration or that of brokers.
-        since_creation: its creation is in the log, and all since then was read: else a snapshot told of it, or damage
-            hides what it was.
-    """
-
-    name: str
-    ever_compact: bool
+    name: str  # of the topic
+    ever_compact: bool  # it was compacted at some time, by its own configuration or that of brokers
+    # its creation is in the log, and all since then was read: else a snapshot told of it, or damage hides what it was
     since_creation: bool
 
 
 class ClusterSettings(Value):
-    """What the metadata log says of configurations.
+    """What the metadata log says of configurations."""
 
-    Args:
-        source: where that is from, in words.
-        topics: of each topic that the cluster has, texts by name.
-        brokers: of each broker that has some, by its id as text; "" for all.
-        is_known: nothing of what counts at the end is lost by damage.
-        partitions: of each topic that the cluster has, how many there are.
-        pasts: of each topic, deleted ones too, by its id.
-        ids: of the topics that the cluster has.
-        cluster_id: of the log directory that the metadata log lies in; None where that does not say it.
-        log_dir: the real path of that.
-    """
-
-    source: str
-    topics: Mapping[str, Mapping[str, str]]
-    brokers: Mapping[str, Mapping[str, str]]
-    is_known: bool = True
-    partitions: Mapping[str, int] = MappingProxyType({})
-    pasts: Mapping[str, TopicPast] = MappingProxyType({})
-    ids: Mapping[str, str] = MappingProxyType({})
-    cluster_id: str | None = None
-    log_dir: str = ""
+    source: str  # where that is from, in words
+    topics: Mapping[str, Mapping[str, str]]  # of each topic that the cluster has, texts by name
+    brokers: Mapping[str, Mapping[str, str]]  # of each broker that has some, by its id as text; "" for all
+    is_known: bool = True  # nothing of what counts at the end is lost by damage
+    partitions: Mapping[str, int] = MappingProxyType({})  # of each topic that the cluster has, how many there are
+    pasts: Mapping[str, TopicPast] = MappingProxyType({})  # of each topic, deleted ones too, by its id
+    ids: Mapping[str, str] = MappingProxyType({})  # of the topics that the cluster has
+    cluster_id: str | None = None  # of the log directory that the metadata log lies in; None where that does not say it
+    log_dir: str = ""  # the real path of that
 
 
 class Config:

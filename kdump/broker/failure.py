@@ -10,19 +10,15 @@ INVALID_OFFSET = "org.apache.kafka.common.errors.InvalidOffsetException"
 
 
 class Failure(Value):
-    """The exception that ended the recovery of a segment.
+    """The exception that ended the recovery of a segment."""
 
-    Args:
-        stage: what the broker was at: open, framing, ensureValid, offset, offset index, time index, epochs, producers,
-            transaction index.
-        exception: class and message as Java prints them; where a broker only logs that a record of a control batch is
-            broken, the message can be a more general one.
-        position: of the batch in the log.
-    """
-
+    # what the broker was at: open, framing, ensureValid, offset, offset index, time index, epochs, producers,
+    # transaction index
     stage: str
+    # class and message as Java prints them; where a broker only logs that a record of a control batch is broken, the
+    # message can be a more general one
     exception: str
-    position: int
+    position: int  # of the batch in the log
 
     @property
     def java_class(self) -> str:

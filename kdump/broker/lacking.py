@@ -41,26 +41,17 @@ _ROWS = (
 
 
 class IntactBatch(TupleValue):
-    """A batch whose CRC is true.
+    """A batch whose CRC is true."""
 
-    Args:
-        path: of its log.
-        first, last: offsets, inclusive; of a legacy wrapper both are the last one.
-        records: how many; below 0 where the batch does not tell.
-        epoch: leader epoch.
-        crc: of its bytes behind the header fields that a broker sets.
-        follows: no byte between it and the one before is damaged, or missing by anything that the log shows.
-        meets: the partition that lacks it has another batch at its offsets.
-    """
-
-    path: str
+    path: str  # of its log
+    # first, last: offsets, inclusive; of a legacy wrapper both are the last one
     first: int
     last: int
-    records: int
-    epoch: int
-    crc: int
-    follows: bool
-    meets: bool = False
+    records: int  # how many; below 0 where the batch does not tell
+    epoch: int  # leader epoch
+    crc: int  # of its bytes behind the header fields that a broker sets
+    follows: bool  # no byte between it and the one before is damaged, or missing by anything that the log shows
+    meets: bool = False  # the partition that lacks it has another batch at its offsets
 
 
 def intact_batches(

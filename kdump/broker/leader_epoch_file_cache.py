@@ -18,18 +18,13 @@ class EpochCache:
     Args:
         entries: as the file has them: one that does not rise takes those that it contradicts with it.
 
-    Attributes:
-        entries: the epochs with their start offsets.
-        is_dirty: it has changed since it was read, so the file is written, whatever is in it then.
-        complaint: what a broker throws because of an entry, class and message; empty when it takes all.
-
     Source: LeaderEpochFileCache.
     """
 
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
-        self.entries: list[EpochEntry] = []
-        self.complaint = ""
-        self.is_dirty = False
+        self.entries: list[EpochEntry] = []  # the epochs with their start offsets
+        self.complaint = ""  # what a broker throws because of an entry, class and message; empty when it takes all
+        self.is_dirty = False  # it has changed since it was read, so the file is written, whatever is in it then
         for entry in entries:
             if min(entry) < 0:
                 what = f"EpochEntry[epoch={entry.epoch}, startOffset={entry.start_offset}]"

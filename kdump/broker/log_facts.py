@@ -54,12 +54,7 @@ class LogFiles:
         max_batch_bytes: a larger batch is not held in memory.
 
     Attributes:
-        directory, report, max_batch_bytes: the same.
         path, name, log_dir: of the directory.
-        topic: None where the name tells none.
-        key: topic and partition; None where the name tells none.
-        bases: base offsets, ascending; empty where there is no segment.
-        log_start: the log start offset, for `aborted`.
 
     Reports: F08, and all that the checked walk does.
 
@@ -74,13 +69,13 @@ class LogFiles:
         self.directory = directory
         self.path = directory.path
         self.name = directory.name
-        self.key = directory.key
-        self.topic = self.key[0] if self.key is not None else None
+        self.key = directory.key  # topic and partition; None where the name tells none
+        self.topic = self.key[0] if self.key is not None else None  # None where the name tells none
         self.log_dir = directory.log_dir
-        self.bases = directory.bases
+        self.bases = directory.bases  # base offsets, ascending; empty where there is no segment
         self.report = report
         self.max_batch_bytes = max_batch_bytes
-        self.log_start = 0
+        self.log_start = 0  # the log start offset, for `aborted`
         self._explained: set[int] = set()
 
     def file(self, number: int, kind: FileKind) -> str:
@@ -173,9 +168,6 @@ class LogReader:
     Args:
         files: of the partition, at least one segment.
         buffer: to read logs into.
-
-    Attributes:
-        files: the same.
 
     Reports: K02; what is wrong with a log that a quick look finds damaged.
 

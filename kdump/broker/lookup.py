@@ -38,7 +38,6 @@ class Lookup:
     Attributes:
         lost_end: where the segments end, when that is below the log start offset; None otherwise, or not known yet.
         file_times: segments whose time index tells nothing, so that a broker goes by the time of the file.
-        first_untimed: the first of them that has batches; None as long as none was met.
         believed: what `max_timestamp` took for the largest timestamp: number of the segment, and ms.
     """
 
@@ -55,7 +54,7 @@ class Lookup:
         self._end: int | Refused | None = None
         self.lost_end: int | None = None
         self.file_times: set[int] = set()
-        self.first_untimed: int | None = None
+        self.first_untimed: int | None = None  # the first of them that has batches; None as long as none was met
         self.believed = (0, NO_TIMESTAMP)
         self._reach: list[int] = []  # the largest timestamp of the first n + 1 segments
 

@@ -20,17 +20,12 @@ NO_TIMESTAMP = -1
 
 
 class Refused(Value):
-    """There is no answer: the broker throws, or what it answers was not looked at.
+    """There is no answer: the broker throws, or what it answers was not looked at."""
 
-    Args:
-        exception: class and message, as Java prints them.
-        place: number of the segment and position of the batch whose records are the reason; None for another reason.
-        limit: the option of ours that kept those records from being read; empty when the broker throws.
-    """
-
-    exception: str
+    exception: str  # class and message, as Java prints them
+    # number of the segment and position of the batch whose records are the reason; None for another reason
     place: tuple[int, int] | None = None
-    limit: str = ""
+    limit: str = ""  # the option of ours that kept those records from being read; empty when the broker throws
 
 
 class FoundBatch:
@@ -39,17 +34,13 @@ class FoundBatch:
     Args:
         segment: number of its segment in the partition.
         window, k: where it is.
-
-    Attributes:
-        segment: the same.
-        window: the batch alone, with its bytes; valid until the next lookup.
     """
 
     __slots__ = ("segment", "window")
 
     def __init__(self, segment: int, window: Window, k: int) -> None:
         self.segment = segment
-        self.window = window.only(k)
+        self.window = window.only(k)  # the batch alone, with its bytes; valid until the next lookup
 
     def cell(self, column: int) -> int:
         """Return one value of the batch's row."""
@@ -57,19 +48,12 @@ class FoundBatch:
 
 
 class FoundRecord(Value):
-    """A record that answers a question about time; `offset` alone for a question about the log's ends.
+    """A record that answers a question about time; `offset` alone for a question about the log's ends."""
 
-    Args:
-        timestamp: ms; -1 for the ends of a log.
-        offset: absolute.
-        epoch: leader epoch, None when there is none.
-        batch: where the record is; None for the ends of a log.
-    """
-
-    timestamp: int
-    offset: int
-    epoch: int | None
-    batch: FoundBatch | None = None
+    timestamp: int  # ms; -1 for the ends of a log
+    offset: int  # absolute
+    epoch: int | None  # leader epoch, None when there is none
+    batch: FoundBatch | None = None  # where the record is; None for the ends of a log
 
 
 def find_record(

@@ -24,36 +24,24 @@ _INDEX_SLOT, _TIME_SLOT = 8, 12
 
 
 class SegmentFacts(TupleValue):
-    """A segment as a broker sees it.
+    """A segment as a broker sees it."""
 
-    Args:
-        base_offset: from its name.
-        size: of the .log, bytes.
-        largest: what a broker takes for its largest timestamp, ms.
-        source: where that comes from: "index", the last entry of the .timeindex, or "mtime", the time of the .log.
-        max_in_data: the largest timestamp of its batches, ms; -1 when none has one, None when it could not be read.
-    """
-
-    base_offset: int
-    size: int
-    largest: int
-    source: str
+    base_offset: int  # from its name
+    size: int  # of the .log, bytes
+    largest: int  # what a broker takes for its largest timestamp, ms
+    source: str  # where that comes from: "index", the last entry of the .timeindex, or "mtime", the time of the .log
+    # the largest timestamp of its batches, ms; -1 when none has one, None when it could not be read
     max_in_data: int | None
 
 
 class RetentionFacts(Value):
-    """A log as a broker has it loaded.
+    """A log as a broker has it loaded."""
 
-    Args:
-        segments: by base offset, at least one; the last is the active one.
-        start_offset, end_offset: of the log.
-        high_watermark: from the start offset to the end offset.
-    """
-
-    segments: Sequence[SegmentFacts]
+    segments: Sequence[SegmentFacts]  # by base offset, at least one; the last is the active one
+    # start_offset, end_offset: of the log
     start_offset: int
     end_offset: int
-    high_watermark: int
+    high_watermark: int  # from the start offset to the end offset
 
     def upper_bound(self, number: int) -> int:
         """Return the base offset of the segment after one, the log end offset for the last."""
@@ -62,17 +50,11 @@ class RetentionFacts(Value):
 
 
 class Deletion(Value):
-    """One round of deletion.
+    """One round of deletion."""
 
-    Args:
-        reasons: of the segments that go, from the oldest on.
-        rolled_to: base offset of the empty segment that is made when all go; None when some stay.
-        start_offset: the log start offset afterwards.
-    """
-
-    reasons: list[str]
-    rolled_to: int | None
-    start_offset: int
+    reasons: list[str]  # of the segments that go, from the oldest on
+    rolled_to: int | None  # base offset of the empty segment that is made when all go; None when some stay
+    start_offset: int  # the log start offset afterwards
 
 
 def delete(log: RetentionFacts, config: TopicConfig, now: int) -> Deletion:
@@ -149,21 +131,15 @@ def _may_go(log: RetentionFacts, number: int) -> bool:
 
 
 class ActiveSegment(Value):
-    """The facts of the active segment that decide whether an append rolls it.
+    """The facts of the active segment that decide whether an append rolls it."""
 
-    Args:
-        base_offset: from its name.
-        size: of the .log, bytes.
-        index_entries, timeindex_entries: how many there are.
-        first_timestamp: the largest timestamp of its first batch, ms; below 0 for none.
-        opened_at: when the process opened the segment, ms; None where that is not known: nothing on disk says it.
-    """
-
-    base_offset: int
-    size: int
+    base_offset: int  # from its name
+    size: int  # of the .log, bytes
+    # index_entries, timeindex_entries: how many there are
     index_entries: int
     timeindex_entries: int
-    first_timestamp: int
+    first_timestamp: int  # the largest timestamp of its first batch, ms; below 0 for none
+    # when the process opened the segment, ms; None where that is not known: nothing on disk says it
     opened_at: int | None = None
 
 
@@ -176,20 +152,14 @@ class Append(Value):
 
 
 class Rolling(Value):
-    """Whether an append rolls the active segment, each reason by itself; None where that cannot be known.
+    """Whether an append rolls the active segment, each reason by itself; None where that cannot be known."""
 
-    Args:
-        size: it would be larger than segment.bytes.
-        time: it is older than segment.ms.
-        index_full, timeindex_full: no entry has room.
-        offset_overflow: the last offset is too far above the base offset.
-    """
-
-    size: bool
-    time: bool | None
+    size: bool  # it would be larger than segment.bytes
+    time: bool | None  # it is older than segment.ms
+    # index_full, timeindex_full: no entry has room
     index_full: bool
     timeindex_full: bool
-    offset_overflow: bool
+    offset_overflow: bool  # the last offset is too far above the base offset
 
     @property
     def rolls(self) -> bool | None:

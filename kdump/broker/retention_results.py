@@ -19,34 +19,22 @@ if TYPE_CHECKING:
 
 
 class Retained(Value):
-    """The results of retention for one partition.
+    """The results of retention for one partition."""
 
-    Args:
-        path: of the directory.
-        partition: its name.
-        now: the clock, ms.
-        log: the segments, and where the log begins and ends.
-        config: of the topic.
-        policy: its cleanup.policy; None where nobody knows it, and so nobody knows what goes.
-        deletion: what goes now; None where that is not known.
-        first_deleted: first clock at which each segment goes, ms; None for never, and where that is not known.
-        rolling: whether an append of one small batch rolls the active segment now; its size and timestamp count as
-            those of `append`.
-        append: what is assumed to be appended.
-        assumed: what was assumed of the configuration, a sentence; empty for nothing.
-    """
-
-    path: str
-    partition: str
-    now: int
-    log: RetentionFacts
-    config: TopicConfig
-    policy: frozenset[str] | None
-    deletion: Deletion | None
+    path: str  # of the directory
+    partition: str  # its name
+    now: int  # the clock, ms
+    log: RetentionFacts  # the segments, and where the log begins and ends
+    config: TopicConfig  # of the topic
+    policy: frozenset[str] | None  # its cleanup.policy; None where nobody knows it, and so nobody knows what goes
+    deletion: Deletion | None  # what goes now; None where that is not known
+    # first clock at which each segment goes, ms; None for never, and where that is not known
     first_deleted: list[int | None]
+    # whether an append of one small batch rolls the active segment now; its size and timestamp count as those of
+    # `append`
     rolling: Rolling
-    append: Append
-    assumed: str = ""
+    append: Append  # what is assumed to be appended
+    assumed: str = ""  # what was assumed of the configuration, a sentence; empty for nothing
 
     @property
     def gone(self) -> Sequence[SegmentFacts]:
@@ -55,35 +43,23 @@ class Retained(Value):
 
 
 class Compacted(Value):
-    """The results of compaction for one partition.
+    """The results of compaction for one partition."""
 
-    Args:
-        path: of the directory.
-        partition: its name.
-        now: the clock, ms.
-        config: of the topic.
-        policy: its cleanup.policy; None where nobody knows it, and so nobody knows whether the cleaner looks at it.
-        part: what may be cleaned.
-        log_size: bytes of all .log files.
-        cleaned: the segments that a pass leaves, the active one left out; None where no pass was asked for.
-        before: bytes of the segments that the pass reads, the same it makes others of.
-        end_offset: the first offset that the pass has not cleaned; None for no pass, and for one that fails.
-        failure: what the cleaner throws; empty when it does not.
-        assumed: what was assumed of the configuration, a sentence; empty for nothing.
-    """
-
-    path: str
-    partition: str
-    now: int
-    config: TopicConfig
+    path: str  # of the directory
+    partition: str  # its name
+    now: int  # the clock, ms
+    config: TopicConfig  # of the topic
+    # its cleanup.policy; None where nobody knows it, and so nobody knows whether the cleaner looks at it
     policy: frozenset[str] | None
-    part: Cleanable
-    log_size: int
+    part: Cleanable  # what may be cleaned
+    log_size: int  # bytes of all .log files
+    # the segments that a pass leaves, the active one left out; None where no pass was asked for
     cleaned: list[CleanedSegment] | None = None
-    before: int = 0
+    before: int = 0  # bytes of the segments that the pass reads, the same it makes others of
+    # the first offset that the pass has not cleaned; None for no pass, and for one that fails
     end_offset: int | None = None
-    failure: str = ""
-    assumed: str = ""
+    failure: str = ""  # what the cleaner throws; empty when it does not
+    assumed: str = ""  # what was assumed of the configuration, a sentence; empty for nothing
 
 
 if TYPE_CHECKING:

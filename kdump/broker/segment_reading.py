@@ -67,7 +67,6 @@ class SegmentReading:
 
     Attributes:
         records: reads records as a broker does.
-        passed: the same; may be changed.
         failure: what a broker throws where the batches of the latest walk ended, None for nothing.
     """
 
@@ -83,7 +82,7 @@ class SegmentReading:
         self._buffer: Buffer | None = None
         self.records = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
         self._max_uncompressed_bytes = max_uncompressed_bytes
-        self.passed = passed
+        self.passed = passed  # the same; may be changed
         self.failure: Refused | None = None
 
     @cached_property
@@ -178,17 +177,11 @@ def _is_space_ahead(log: Source, position: int) -> bool:
 
 
 class Outline(TupleValue):
-    """The headers of a log, summed up.
+    """The headers of a log, summed up."""
 
-    Args:
-        largest: the largest timestamp of the batches with the right CRC, ms; -1 for none.
-        end_offset: the offset after the last batch; None where there is none.
-        is_sound: all bytes belong to batches, and these look right.
-    """
-
-    largest: int
-    end_offset: int | None
-    is_sound: bool
+    largest: int  # the largest timestamp of the batches with the right CRC, ms; -1 for none
+    end_offset: int | None  # the offset after the last batch; None where there is none
+    is_sound: bool  # all bytes belong to batches, and these look right
 
 
 def outline(log: Source, buffer: Buffer, max_batch_bytes: int) -> Outline:

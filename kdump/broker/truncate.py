@@ -51,18 +51,12 @@ def name_error(name: str) -> str | None:
 
 
 class CutPoint(Value):
-    """The place of a cut: before the first batch that is not wholly before it.
+    """The place of a cut: before the first batch that is not wholly before it."""
 
-    Args:
-        base_offset: of the segment.
-        offset: the first offset that goes; None when a position says it.
-        position: the first byte that goes; None when an offset says it.
-        is_loose_end: what lies behind it is no batch. Where the next segment goes on there no other log is touched.
-    """
-
-    base_offset: int
-    offset: int | None = None
-    position: int | None = None
+    base_offset: int  # of the segment
+    offset: int | None = None  # the first offset that goes; None when a position says it
+    position: int | None = None  # the first byte that goes; None when an offset says it
+    # what lies behind it is no batch. Where the next segment goes on there no other log is touched.
     is_loose_end: bool = False
 
 

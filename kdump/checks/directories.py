@@ -33,14 +33,12 @@ class DirectoryCheck:
 
     Attributes:
         is_broker_directory: a broker may have made it; or it cannot be listed.
-        log_dir: the log directory.
-        partitions: those that lie there.
     """
 
     def __init__(self, path: str) -> None:
         self._directory = directory = InputDirectory(path)
-        self.log_dir = directory.log_dir
-        self.partitions = [PartitionCheck(one) for one in directory.partitions]
+        self.log_dir = directory.log_dir  # the log directory
+        self.partitions = [PartitionCheck(one) for one in directory.partitions]  # those that lie there
         self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
 
     def check(self, options: VerifyOptions) -> Iterator[Item]:

@@ -68,17 +68,11 @@ class Entries:
 
 
 class Same(Value):
-    """A stretch of one entry again and again, too low for what is before it: zeros, mostly.
+    """A stretch of one entry again and again, too low for what is before it: zeros, mostly."""
 
-    Args:
-        entry: the first of them.
-        near: the believed one before them.
-        count: how many there are.
-    """
-
-    entry: Entry
-    near: Entry
-    count: int
+    entry: Entry  # the first of them
+    near: Entry  # the believed one before them
+    count: int  # how many there are
 
     def __iter__(self) -> Iterator[Outlier]:
         for number in range(self.entry.number, self.entry.number + self.count):
@@ -86,17 +80,11 @@ class Same(Value):
 
 
 class Outlier(Value):
-    """An entry that is out of order.
+    """An entry that is out of order."""
 
-    Args:
-        entry: the entry.
-        near: the believed one that it is out of order with; before it when `is_low`, else after it.
-        is_low: too low for what is before it, else too high for what follows.
-    """
-
-    entry: Entry
-    near: Entry
-    is_low: bool
+    entry: Entry  # the entry
+    near: Entry  # the believed one that it is out of order with; before it when `is_low`, else after it
+    is_low: bool  # too low for what is before it, else too high for what follows
 
 
 def in_order(
@@ -207,14 +195,10 @@ _UNTRIMMED = "none: a broker trims it when it shuts down, and builds it again af
 
 
 class Fault(Value):
-    """What the log says of an entry.
+    """What the log says of an entry."""
 
-    Args:
-        grade: FINE, ODD (a lookup is right with it) or WRONG.
-        code, values, expected: what there is to report; None for nothing.
-    """
-
-    grade: int
+    grade: int  # FINE, ODD (a lookup is right with it) or WRONG
+    # code, values, expected: what there is to report; None for nothing
     code: Code | None = None
     values: Mapping[str, int | str | None] = {}
     expected: int | None = None
@@ -492,9 +476,6 @@ _NO_TIMESTAMP = -1
 class OffsetIndexFold(IndexFold):
     """Judges an offset index.
 
-    Attributes:
-        hints: makes the positions of its entries, as far as they ascend.
-
     Reports: X01-X08.
     """
 
@@ -505,7 +486,7 @@ class OffsetIndexFold(IndexFold):
 
     def __init__(self, index: OffsetIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         super().__init__(index, source, (index.base_offset - 1, -1), report, **how)
-        self.hints = index.ascending_positions
+        self.hints = index.ascending_positions  # makes the positions of its entries, as far as they ascend
         self._last = index.base_offset - 1  # last offset of the batch before the window
         self._above: tuple[Entry, Fault] | None = None  # the last one above its batch
 

@@ -21,46 +21,28 @@ if TYPE_CHECKING:
 
 
 class SegmentJob(Value):
-    """The files of one base offset, and what their surroundings say.
+    """The files of one base offset, and what their surroundings say."""
 
-    Args:
-        files: path of each kind that is there; a log is.
-        base_offset: from the name, or that of the segment that the log is under another name.
-        is_clean: the broker that had the log directory has closed it.
-        is_last: no segment follows.
-        is_held: a broker has the log directory open.
-        start_offset: the log start offset: what lies below it is on its way out.
-        epochs: entries of the leader-epoch-checkpoint, ascending; empty when there are none that can be used.
-        topic: None for a directory that is no partition's.
-        is_leftover: the directory is one that the broker is about to delete.
-        only: judge only the file of this path; None for all.
-        is_alone: nothing but the log is judged: a KRaft snapshot.
-        is_raft_log: it is the metadata log: see `PartitionName`.
-        next_base: base offset of the next segment, None after the last.
-        known_ends: of the last segment: an offset that the log must have reached, and the code of the finding that says
-            so where it has not; of snapshots and checkpoints.
-        misplaced: what is known of a log under the name of another segment.
-        around: what lies around the log says of leader epochs.
-        is_under_work: files of a cleaning that was not finished lie beside it.
-    """
-
-    files: dict[FileKind, str]
-    base_offset: int
-    is_clean: bool
-    is_last: bool
-    is_held: bool
-    start_offset: int
+    files: dict[FileKind, str]  # path of each kind that is there; a log is
+    base_offset: int  # from the name, or that of the segment that the log is under another name
+    is_clean: bool  # the broker that had the log directory has closed it
+    is_last: bool  # no segment follows
+    is_held: bool  # a broker has the log directory open
+    start_offset: int  # the log start offset: what lies below it is on its way out
+    # entries of the leader-epoch-checkpoint, ascending; empty when there are none that can be used
     epochs: tuple[EpochEntry, ...]
-    topic: str | None
-    is_leftover: bool
-    only: str | None = None
-    is_alone: bool = False
-    is_raft_log: bool = False
-    next_base: int | None = None
+    topic: str | None  # None for a directory that is no partition's
+    is_leftover: bool  # the directory is one that the broker is about to delete
+    only: str | None = None  # judge only the file of this path; None for all
+    is_alone: bool = False  # nothing but the log is judged: a KRaft snapshot
+    is_raft_log: bool = False  # it is the metadata log: see `PartitionName`
+    next_base: int | None = None  # base offset of the next segment, None after the last
+    # of the last segment: an offset that the log must have reached, and the code of the finding that says so where it
+    # has not; of snapshots and checkpoints
     known_ends: tuple[tuple[int, str], ...] = ()
-    misplaced: Misplaced | None = None
-    around: EpochsAround = EpochsAround()
-    is_under_work: bool = False
+    misplaced: Misplaced | None = None  # what is known of a log under the name of another segment
+    around: EpochsAround = EpochsAround()  # what lies around the log says of leader epochs
+    is_under_work: bool = False  # files of a cleaning that was not finished lie beside it
 
     @classmethod
     def alone(cls, log: str, base_offset: int, *, only: str | None = None) -> Self:
@@ -97,20 +79,14 @@ class SegmentJob(Value):
 
 
 class IndexVerdict(Value):
-    """How the entries of one index agree with the log.
+    """How the entries of one index agree with the log."""
 
-    Args:
-        right, wrong: entries that do, and that do not.
-        misplaced: of the wrong ones, those that point to where no batch begins.
-        beyond: of the wrong ones, those for what comes after the end of the log.
-        reaches: the highest offset that it has for what comes after the end of the log; None for none.
-    """
-
+    # right, wrong: entries that do, and that do not
     right: int
     wrong: int
-    misplaced: int
-    beyond: int
-    reaches: int | None
+    misplaced: int  # of the wrong ones, those that point to where no batch begins
+    beyond: int  # of the wrong ones, those for what comes after the end of the log
+    reaches: int | None  # the highest offset that it has for what comes after the end of the log; None for none
 
 
 class Evidence(Value):
@@ -122,49 +98,31 @@ class Evidence(Value):
 
 
 class LostInLog(Value):
-    """Offsets of a log that readers do not get.
+    """Offsets of a log that readers do not get."""
 
-    Args:
-        ranges: in the order of offsets.
-        traced_to: the offset after the last batch so far that shows a cleaner at work; 0 for none.
-    """
-
-    ranges: tuple[MissingRange, ...]
-    traced_to: int
+    ranges: tuple[MissingRange, ...]  # in the order of offsets
+    traced_to: int  # the offset after the last batch so far that shows a cleaner at work; 0 for none
 
 
 class SegmentSummary(Value):
-    """What the partition needs to know of a judged segment.
+    """What the partition needs to know of a judged segment."""
 
-    Args:
-        batches, records: that were read.
-        end_offset: the offset after its last batch; its base offset when there is none.
-        is_read: its log was read to the end.
-        has_epochs: a batch has a leader epoch.
-        has_holes: offsets are missing, or batches lack records: compaction was at work, or a loss.
-        damaged: an error was found in its log.
-        producers: what its producers did; None where its log could not be read.
-        sizes: of each file that was read, bytes.
-        first_timestamp: of its first batch, ms; None without one.
-        max_timestamp: the largest of its batches, ms; None without one.
-        evidence: where its files are from; None where its log could not be read.
-        dense_from: from this offset to the end none is missing, and a reader gets them all; None where that is unknown.
-        marker_holes: holes, first and last offset, in which the transaction index knows an end marker.
-    """
-
+    # batches, records: that were read
     batches: int
     records: int
-    end_offset: int
-    is_read: bool
-    has_epochs: bool
-    has_holes: bool
-    damaged: bool
-    producers: SegmentProducers | None
-    sizes: dict[FileKind, int]
-    first_timestamp: int | None = None
-    max_timestamp: int | None = None
-    evidence: Evidence | None = None
+    end_offset: int  # the offset after its last batch; its base offset when there is none
+    is_read: bool  # its log was read to the end
+    has_epochs: bool  # a batch has a leader epoch
+    has_holes: bool  # offsets are missing, or batches lack records: compaction was at work, or a loss
+    damaged: bool  # an error was found in its log
+    producers: SegmentProducers | None  # what its producers did; None where its log could not be read
+    sizes: dict[FileKind, int]  # of each file that was read, bytes
+    first_timestamp: int | None = None  # of its first batch, ms; None without one
+    max_timestamp: int | None = None  # the largest of its batches, ms; None without one
+    evidence: Evidence | None = None  # where its files are from; None where its log could not be read
+    # from this offset to the end none is missing, and a reader gets them all; None where that is unknown
     dense_from: int | None = None
+    # holes, first and last offset, in which the transaction index knows an end marker
     marker_holes: tuple[tuple[int, int], ...] = ()
 
     @classmethod

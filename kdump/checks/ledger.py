@@ -72,63 +72,42 @@ class LedgerError(Exception):
 
 
 class Known(Value):
-    """What a segment was when it was read.
+    """What a segment was when it was read."""
 
-    Args:
-        dev, inode: of the file; `dev` decides nothing, it may be another one after a start of the machine.
-        size: bytes.
-        mtime, ctime: ns since the epoch.
-        sums: the CRC-32C of each 64 KiB, 4 bytes each, little-endian.
-        seen: when these bytes were read last, ms since the epoch.
-    """
-
+    # dev, inode: of the file; `dev` decides nothing, it may be another one after a start of the machine
     dev: int
     inode: int
-    size: int
+    size: int  # bytes
+    # mtime, ctime: ns since the epoch
     mtime: int
     ctime: int
-    sums: bytes
-    seen: int
+    sums: bytes  # the CRC-32C of each 64 KiB, 4 bytes each, little-endian
+    seen: int  # when these bytes were read last, ms since the epoch
 
 
 class Listed(Value):
-    """A log that lies there now.
+    """A log that lies there now."""
 
-    Args:
-        path: by which the ledger knows it: the same from wherever it is named.
-        shown: as the user wrote it, or below that.
-        base: its base offset.
-        next_base: that of the next segment; None for the last one, which is not closed.
-        dev, inode: of the file.
-        size: bytes.
-    """
-
-    path: bytes
-    shown: str
-    base: int
-    next_base: int | None
+    path: bytes  # by which the ledger knows it: the same from wherever it is named
+    shown: str  # as the user wrote it, or below that
+    base: int  # its base offset
+    next_base: int | None  # that of the next segment; None for the last one, which is not closed
+    # dev, inode: of the file
     dev: int
     inode: int
-    size: int
+    size: int  # bytes
 
 
 class Turn(Value):
-    """A segment whose turn it is.
+    """A segment whose turn it is."""
 
-    Args:
-        number: in the ledger.
-        path: as the user wrote it, or below that.
-        base, next_base: its base offset, and that of the next one.
-        size: bytes, when it was listed.
-        is_left: it is left of a round that was not ended.
-    """
-
-    number: int
-    path: str
+    number: int  # in the ledger
+    path: str  # as the user wrote it, or below that
+    # base, next_base: its base offset, and that of the next one
     base: int
     next_base: int
-    size: int
-    is_left: bool
+    size: int  # bytes, when it was listed
+    is_left: bool  # it is left of a round that was not ended
 
 
 class Ledger:

@@ -367,25 +367,22 @@ class _Segment:
         is_whole: that is all of it.
 
     Attributes:
-        log: path of its log.
-        damage: of its log, that no patch mends; by position.
         unsound: what is wrong with its indexes, as far as building them again mends it.
         witnesses: what is wrong with its indexes, where building them again would give up what they tell of the log.
         causes: what explains others, and no command mends.
         blocked: a header field has one value only, and patches are refused for another one.
-        is_foreign: it is not the segment of its name.
     """
 
     def __init__(self, job: SegmentJob, size: int, found: Sequence[Finding], *, is_whole: bool) -> None:
         self.job = job
         self._is_whole = is_whole
-        self.log = job.files[FileKind.LOG]
+        self.log = job.files[FileKind.LOG]  # path of its log
         self._size = size
         errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
         self._state = LogState(self.log, job.base_offset, job.next_base, job.around, errors)
-        self.damage = self._state.damage
+        self.damage = self._state.damage  # of its log, that no patch mends; by position
         self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
-        self.is_foreign = any(one.code is Code.F15 for one in found)
+        self.is_foreign = any(one.code is Code.F15 for one in found)  # it is not the segment of its name
         indexes = [one for one in found if self._is_of_index(one)]
         self.unsound = [one for one in indexes if Trait.CAUSE not in _cause(one).traits]
         self.witnesses = [one for one in indexes if Trait.WITNESSED in _cause(one).traits and not self.is_foreign]

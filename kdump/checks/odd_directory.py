@@ -32,22 +32,15 @@ _CHECKPOINTS = (FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.LOG_STAR
 
 
 class _Held(TupleValue):
-    """A directory with logs.
+    """A directory with logs."""
 
-    Args:
-        path: of it, at or below the odd one.
-        start, end: base offset of its first log, and where its last one ends.
-        name: of the partition, where its own name or that of one around it tells it.
-        topic_id: by its partition.metadata.
-        is_removed: a broker would remove all of its logs.
-    """
-
-    path: str
+    path: str  # of it, at or below the odd one
+    # start, end: base offset of its first log, and where its last one ends
     start: int
     end: int
-    name: str | None
-    topic_id: str | None
-    is_removed: bool = False
+    name: str | None  # of the partition, where its own name or that of one around it tells it
+    topic_id: str | None  # by its partition.metadata
+    is_removed: bool = False  # a broker would remove all of its logs
 
 
 def odd_directories(paths: Sequence[str], log_dir: LogDir, limit: int) -> Iterator[Finding]:

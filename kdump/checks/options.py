@@ -15,34 +15,22 @@ if TYPE_CHECKING:
 
 
 class VerifyOptions(Value):
-    """What is looked at, and how.
+    """What is looked at, and how."""
 
-    Args:
-        deep: read the records.
-        resync: search for intact batches after damage; without it the rest of a damaged log is one gap.
-        contiguous: offsets that are missing are warnings.
-        jobs: processes; 0 for one on each core.
-        progress: hand out `Progress` items.
-        max_batch_bytes: a batch over this is not held in memory: its records are not read.
-        max_uncompressed_bytes: records of one batch over this are not read.
-        starts: of a broker, that are predicted.
-        settings: what the predictions hang on besides the files; given where there are `starts`.
-        of_hosts: a manifest names the paths with their hosts.
-        foreign_logs: paths of logs that are another partition's: of no replica in a comparison.
-        policies: what is known of topics; None for what the metadata logs beside partitions say.
-    """
-
-    deep: bool = True
-    resync: bool = True
-    contiguous: bool = False
-    jobs: int = 1
-    progress: bool = False
-    max_batch_bytes: int = MAX_BATCH_BYTES
-    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
-    starts: tuple[Start, ...] = ()
+    deep: bool = True  # read the records
+    resync: bool = True  # search for intact batches after damage; without it the rest of a damaged log is one gap
+    contiguous: bool = False  # offsets that are missing are warnings
+    jobs: int = 1  # processes; 0 for one on each core
+    progress: bool = False  # hand out `Progress` items
+    max_batch_bytes: int = MAX_BATCH_BYTES  # a batch over this is not held in memory: its records are not read
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES  # records of one batch over this are not read
+    starts: tuple[Start, ...] = ()  # of a broker, that are predicted
+    # what the predictions hang on besides the files; given where there are `starts`
     settings: LoadSettings | None = None
-    of_hosts: bool = False
+    of_hosts: bool = False  # a manifest names the paths with their hosts
+    # paths of logs that are another partition's: of no replica in a comparison
     foreign_logs: frozenset[str] = frozenset()
+    # what is known of topics; None for what the metadata logs beside partitions say
     policies: TopicPolicies | None = None
 
     @property

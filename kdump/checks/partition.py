@@ -53,19 +53,16 @@ class PartitionCheck:
         only: judge the files of this path only; None for all.
 
     Attributes:
-        path: of the directory.
-        name: what its name tells, None where it tells nothing.
         sizes: of their logs, bytes.
-        checkpoint_findings: K01 and K02, for whoever judges the files of the log directory.
     """
 
     def __init__(self, directory: PartitionDir, only: str | None = None) -> None:
         self.directory = directory
-        self.path = directory.path
-        self.name = directory.parsed
+        self.path = directory.path  # of the directory
+        self.name = directory.parsed  # what its name tells, None where it tells nothing
         self._only = only
         self.sizes = [_size(directory, directory.path_of(base, FileKind.LOG)) for base in directory.log_bases]
-        self.checkpoint_findings: list[Finding] = []
+        self.checkpoint_findings: list[Finding] = []  # K01 and K02, for whoever judges the files of the log directory
         self._end = 0
         self._has_epochs = self._is_damaged = False
         self._in_hand: list[LostInLog] = []  # of the segment that is judged

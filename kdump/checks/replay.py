@@ -42,14 +42,11 @@ class Replay:
 
     Args:
         directory: of the partition.
-
-    Attributes:
-        producers: what is known of them after the segments so far.
     """
 
     def __init__(self, directory: PartitionDir) -> None:
         self._directory = directory
-        self.producers = Producers.empty()
+        self.producers = Producers.empty()  # what is known of them after the segments so far
         self._has_begun = False
         self._is_whole = True  # nothing was compacted, damaged or not read so far
 

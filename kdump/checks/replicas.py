@@ -143,12 +143,11 @@ class _Replicated:
 
     Attributes:
         start, end: the first offset and the log end offset.
-        missing: the offsets that it misses.
     """
 
     def __init__(self) -> None:
         self.start = self.end = 0
-        self.missing = RangeSet()
+        self.missing = RangeSet()  # the offsets that it misses
 
     def has(self, first: int, last: int) -> bool:
         """Tell whether all of some offsets are here."""
@@ -168,14 +167,10 @@ class _Replicated:
 
 
 class _KnownLosses:
-    """What the replicas have lost and what to do about it, until it is known which others have it, and are sound.
-
-    Attributes:
-        foreign_logs: paths of the logs that are another partition's.
-    """
+    """What the replicas have lost and what to do about it, until it is known which others have it, and are sound."""
 
     def __init__(self) -> None:
-        self.foreign_logs: set[str] = set()
+        self.foreign_logs: set[str] = set()  # paths of the logs that are another partition's
         self._steps: list[Step] = []
         self._unsound: set[str] = set()  # directories in which something is wrong, or was not read
         self._warned: set[str] = set()  # directories with a warning
@@ -372,32 +367,21 @@ class _ReplicaBatch(TupleValue):
 
 
 class _Replica:
-    """The batches of one replica in order, one of them in hand.
-
-    Attributes:
-        path: of the directory.
-        batch: the one in hand, None at the end.
-        before: the one before it, None at the start.
-        start: the first offset.
-        end: the offset after the last batch so far.
-        was_compacted: a batch so far has fewer records than offsets.
-        is_short: the other one has records behind its end in the last batches of both.
-        records: reads those of its batches.
-    """
+    """The batches of one replica in order, one of them in hand."""
 
     def __init__(self, check: PartitionCheck, options: VerifyOptions) -> None:
-        self.path = check.path
+        self.path = check.path  # of the directory
         self._check = check
         self._options = options
         self._batches = self._walk()
-        self.records = _Records(options)
-        self.is_short = False
-        self.batch: _ReplicaBatch | None = None
-        self.before: _ReplicaBatch | None = None
-        self.end = 0
-        self.was_compacted = False
+        self.records = _Records(options)  # reads those of its batches
+        self.is_short = False  # the other one has records behind its end in the last batches of both
+        self.batch: _ReplicaBatch | None = None  # the one in hand, None at the end
+        self.before: _ReplicaBatch | None = None  # the one before it, None at the start
+        self.end = 0  # the offset after the last batch so far
+        self.was_compacted = False  # a batch so far has fewer records than offsets
         self.step()
-        self.start = 0 if self.batch is None else min(self.batch.first, check.lost_from)
+        self.start = 0 if self.batch is None else min(self.batch.first, check.lost_from)  # the first offset
 
     def step(self) -> None:
         """Take the next batch in hand."""

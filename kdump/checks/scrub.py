@@ -46,25 +46,15 @@ _MOST_STEPS = 100  # directories that the steps name
 
 
 class ScrubOptions(Value):
-    """What a user of a scrub asks for.
+    """What a user of a scrub asks for."""
 
-    Args:
-        ledger: path of the ledger, as the user wrote it.
-        accept: paths of segments whose bytes are right as they are.
-        seconds: the run ends after this time; None for no end before all is read.
-        jobs: processes; 0 for one on each core.
-        progress: hand out `Progress` items.
-        resync: search for intact batches after damage.
-        max_batch_bytes: a batch over this is not held in memory.
-    """
-
-    ledger: str
-    accept: tuple[str, ...] = ()
-    seconds: float | None = None
-    jobs: int = 1
-    progress: bool = False
-    resync: bool = True
-    max_batch_bytes: int = MAX_BATCH_BYTES
+    ledger: str  # path of the ledger, as the user wrote it
+    accept: tuple[str, ...] = ()  # paths of segments whose bytes are right as they are
+    seconds: float | None = None  # the run ends after this time; None for no end before all is read
+    jobs: int = 1  # processes; 0 for one on each core
+    progress: bool = False  # hand out `Progress` items
+    resync: bool = True  # search for intact batches after damage
+    max_batch_bytes: int = MAX_BATCH_BYTES  # a batch over this is not held in memory
 
 
 class LocalScrub:
@@ -155,14 +145,13 @@ class _Place:
 
     Attributes:
         partitions: directories that are looked at.
-        active: segments that a broker still writes to, once all was entered.
     """
 
     def __init__(self, path: str, *, is_directory: bool) -> None:
         self._path = path
         self._directory = directory = InputDirectory(path) if is_directory else None
         self.partitions = [] if directory is None else [one.path for one in directory.partitions]
-        self.active = 0
+        self.active = 0  # segments that a broker still writes to, once all was entered
 
     def enter(self, ledger: Ledger) -> Iterator[OpenFailure | Unchecked]:
         """Let the ledger know what lies here; yield what cannot be listed, or is nothing for a scrub."""
@@ -250,12 +239,7 @@ def _accepted(path: str) -> Listed | OpenFailure:
 
 
 class _Run:
-    """One run.
-
-    Attributes:
-        partitions: that are looked at.
-        active: segments that a broker still writes to: none of them is read.
-    """
+    """One run."""
 
     def __init__(self, ledger: Ledger, options: ScrubOptions, began: float) -> None:
         self._ledger = ledger
@@ -266,8 +250,8 @@ class _Run:
         self._committed = began
         self._persons = PersonSteps()
         self._damaged: dict[str, None] = {}  # directories
-        self.partitions: set[str] = set()
-        self.active = 0
+        self.partitions: set[str] = set()  # that are looked at
+        self.active = 0  # segments that a broker still writes to: none of them is read
 
     def all(self, engine: LocalScrub) -> Iterator[Item]:
         """Yield what is wrong with the segments, in their turn, and at the end the steps."""

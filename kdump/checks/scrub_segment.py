@@ -37,51 +37,29 @@ _HELD = 10_000  # findings of one segment that wait until it is known what chang
 
 
 class ScrubUnit(Value):
-    """A closed segment, and what its surroundings say.
+    """A closed segment, and what its surroundings say."""
 
-    Args:
-        path: of the log.
-        base_offset: from the name.
-        next_base: base offset of the next segment.
-        size: bytes, when it was listed.
-        known: what it was when it was read; None where it was not yet.
-        ledger: path of the ledger, as the user wrote it.
-        log_dir: the log directory: its cleaner tells there how far it has come.
-        partition: topic and number; None for a directory that is no partition's.
-        resync: after damage, look for the next intact batch.
-        max_batch_bytes: a batch over this is not held in memory.
-    """
-
-    path: str
-    base_offset: int
-    next_base: int
-    size: int
-    known: Known | None
-    ledger: str
-    log_dir: str
-    partition: tuple[str, int] | None
-    resync: bool
-    max_batch_bytes: int
+    path: str  # of the log
+    base_offset: int  # from the name
+    next_base: int  # base offset of the next segment
+    size: int  # bytes, when it was listed
+    known: Known | None  # what it was when it was read; None where it was not yet
+    ledger: str  # path of the ledger, as the user wrote it
+    log_dir: str  # the log directory: its cleaner tells there how far it has come
+    partition: tuple[str, int] | None  # topic and number; None for a directory that is no partition's
+    resync: bool  # after damage, look for the next intact batch
+    max_batch_bytes: int  # a batch over this is not held in memory
 
 
 class ScrubOutcome(Value):
-    """What became of a segment.
+    """What became of a segment."""
 
-    Args:
-        known: what it is now; None where it is gone, or was not read to its end.
-        is_new: this is what it is held against from now on; else its bytes are those that are known.
-        is_changed: bytes are not what they were: what is known stays.
-        size: bytes that were read.
-        batches: that were read.
-        left_out: why it was not judged, though nothing is wrong; None where it was.
-    """
-
-    known: Known | None = None
-    is_new: bool = False
-    is_changed: bool = False
-    size: int = 0
-    batches: int = 0
-    left_out: str | None = None
+    known: Known | None = None  # what it is now; None where it is gone, or was not read to its end
+    is_new: bool = False  # this is what it is held against from now on; else its bytes are those that are known
+    is_changed: bool = False  # bytes are not what they were: what is known stays
+    size: int = 0  # bytes that were read
+    batches: int = 0  # that were read
+    left_out: str | None = None  # why it was not judged, though nothing is wrong; None where it was
 
 
 Result = Finding | OpenFailure | Progress | ScrubOutcome

@@ -51,7 +51,6 @@ class _RepairStatus(RunStatus):
     """The exit status of a repair: how far it came is worse than what is found in what is left.
 
     Attributes:
-        exits: of what was refused, or failed.
         pending: something would be done.
         severe: of that, something that is wrong.
         unclean_warning: the result has a warning.
@@ -59,7 +58,7 @@ class _RepairStatus(RunStatus):
 
     def __init__(self, fail_on: str, *, compat: bool) -> None:
         super().__init__(fail_on, compat=compat)
-        self.exits: set[Exit] = set()
+        self.exits: set[Exit] = set()  # of what was refused, or failed
         self.pending = self.severe = self.unclean_warning = False
 
     @property
@@ -87,10 +86,6 @@ class Repair:
         given: what click was given.
         cuts: a dry run is about what would be lost, not about what is wrong.
         partitions: number of those that the paths stand for: of several, those where nothing is to be done are counted.
-
-    Attributes:
-        outcome: takes what is found in what is left.
-        fail_on: error, warning or never.
     """
 
     def __init__(self, given: dict[str, Any], *, cuts: bool = False, partitions: int = 1) -> None:
@@ -100,8 +95,8 @@ class Repair:
         self._obstacles: dict[str, None] = {}  # what would refuse the plans as things are, in order
         self._signal = 0  # that came in the middle of a repair
         self._finished = 0
-        self.fail_on: str = given["fail_on"]
-        self.outcome = _RepairStatus(self.fail_on, compat=False)
+        self.fail_on: str = given["fail_on"]  # error, warning or never
+        self.outcome = _RepairStatus(self.fail_on, compat=False)  # takes what is found in what is left
         self._json = given["layout"] == "json"
         self._given = given
         self._tally = Tally()
@@ -473,20 +468,13 @@ def _kind(end: str, partitions: list[str]) -> str:
 
 
 class Examined:
-    """The result of verify before a repair.
-
-    Attributes:
-        outcome: what it would exit with.
-        severities: how many findings of each there are.
-        end_offset: the log end offset of the partition, None when it is not known.
-        unread: files that could not be read.
-    """
+    """The result of verify before a repair."""
 
     def __init__(self, fail_on: str) -> None:
-        self.outcome = RunStatus(fail_on, compat=False)
-        self.severities: Counter[Severity] = Counter()
-        self.end_offset: int | None = None
-        self.unread = 0
+        self.outcome = RunStatus(fail_on, compat=False)  # what it would exit with
+        self.severities: Counter[Severity] = Counter()  # how many findings of each there are
+        self.end_offset: int | None = None  # the log end offset of the partition, None when it is not known
+        self.unread = 0  # files that could not be read
 
 
 def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:

@@ -130,15 +130,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 class _RetentionStatus(RunStatus):
-    """The exit status: a partition of which nobody knows what goes was asked for, and is not answered.
-
-    Attributes:
-        unknown: these partitions.
-    """
+    """The exit status: a partition of which nobody knows what goes was asked for, and is not answered."""
 
     def __init__(self, fail_on: str, *, compat: bool) -> None:
         super().__init__(fail_on, compat=compat)
-        self.unknown: list[str] = []
+        self.unknown: list[str] = []  # these partitions
 
     @takes(Retained)
     def _retained(self, row: Retained) -> None:

@@ -147,15 +147,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 class _SalvageStatus(RunStatus):
-    """The exit status: what was refused, or could not be written, comes before all that was found.
-
-    Attributes:
-        whole: of each partition that was written, that it was.
-    """
+    """The exit status: what was refused, or could not be written, comes before all that was found."""
 
     def __init__(self, fail_on: str, *, compat: bool) -> None:
         super().__init__(fail_on, compat=compat)
-        self.whole: list[str] = []
+        self.whole: list[str] = []  # of each partition that was written, that it was
         self._special = Exit.OK
 
     @takes(SalvageRefused)

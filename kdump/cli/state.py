@@ -127,15 +127,12 @@ class _AnswerStatus(RunStatus):
         fail_on: error, warning or never.
         question: that is asked.
         empty: says what is not there.
-
-    Attributes:
-        empty: says what is not there.
     """
 
     def __init__(self, fail_on: str, question: Question, empty: EmptyAnswer) -> None:
         super().__init__(fail_on, compat=False)
         self._question = question
-        self.empty = empty
+        self.empty = empty  # says what is not there
 
     def see(self, item: object) -> None:
         """Take one item into account."""

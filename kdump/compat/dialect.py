@@ -14,29 +14,17 @@ if TYPE_CHECKING:
 
 
 class Dialect(Value):
-    """One release of DumpLogSegments.
+    """One release of DumpLogSegments."""
 
-    Args:
-        release: as `--compat` names it.
-        legacy_brace: a "}" follows the crc of a legacy message.
-        bare_payload: `--skip-record-metadata` begins a line without key with a blank instead of "|".
-        snapshot_blank: a snapshot line without batch metadata ends with a blank.
-        starts_at_minus_one: the first offset of a deep iteration is compared with -1.
-        newest_first: index mismatches and non-consecutive offsets come newest first, and one by one.
-        names_time_index: "not found" complaints name their file.
-        scala_map: files come in the order of a Scala map, otherwise of a Java one.
-        walks_on: the time index check reads the log to its end for each entry.
-    """
-
-    release: Release
-    legacy_brace: bool
-    bare_payload: bool
-    snapshot_blank: bool
-    starts_at_minus_one: bool
-    newest_first: bool
-    names_time_index: bool
-    scala_map: bool
-    walks_on: bool
+    release: Release  # as `--compat` names it
+    legacy_brace: bool  # a "}" follows the crc of a legacy message
+    bare_payload: bool  # `--skip-record-metadata` begins a line without key with a blank instead of "|"
+    snapshot_blank: bool  # a snapshot line without batch metadata ends with a blank
+    starts_at_minus_one: bool  # the first offset of a deep iteration is compared with -1
+    newest_first: bool  # index mismatches and non-consecutive offsets come newest first, and one by one
+    names_time_index: bool  # "not found" complaints name their file
+    scala_map: bool  # files come in the order of a Scala map, otherwise of a Java one
+    walks_on: bool  # the time index check reads the log to its end for each entry
 
 
 _SCALA = (True, True, True, False, True, False, True, False)

@@ -12,32 +12,19 @@ STRING = "org.apache.kafka.tools.api.StringDecoder"  # of keys and values where 
 
 
 class DumpOptions(Value):
-    """The options that decide what is read; how it is shown is the renderer's.
+    """The options that decide what is read; how it is shown is the renderer's."""
 
-    Args:
-        deep: read the records inside the batches.
-        contents: show keys and payloads.
-        skip_metadata: show nothing else of a record.
-        max_bytes: read only this many bytes of each log.
-        max_message_size: how far Kafka's index check looks for a batch, bytes.
-        verify_index_only: check an index, do not show its entries.
-        index_sanity_check: only the check that brokers had for an index.
-        base_offset: for files whose name tells none.
-        kind: for files whose name does not tell what they are; None to go by the name.
-        max_batch_bytes: a larger batch is not held in memory, its records are not read.
-        max_uncompressed_bytes: the records of one batch may have this many bytes when decompressed.
-    """
-
-    deep: bool = False
-    contents: bool = False
-    skip_metadata: bool = False
-    max_bytes: int = layout.MAX_INT
-    max_message_size: int = MAX_MESSAGE_SIZE
-    verify_index_only: bool = False
-    index_sanity_check: bool = False
-    base_offset: int | None = None
-    kind: str | None = None
-    max_batch_bytes: int = MAX_BATCH_BYTES
+    deep: bool = False  # read the records inside the batches
+    contents: bool = False  # show keys and payloads
+    skip_metadata: bool = False  # show nothing else of a record
+    max_bytes: int = layout.MAX_INT  # read only this many bytes of each log
+    max_message_size: int = MAX_MESSAGE_SIZE  # how far Kafka's index check looks for a batch, bytes
+    verify_index_only: bool = False  # check an index, do not show its entries
+    index_sanity_check: bool = False  # only the check that brokers had for an index
+    base_offset: int | None = None  # for files whose name tells none
+    kind: str | None = None  # for files whose name does not tell what they are; None to go by the name
+    max_batch_bytes: int = MAX_BATCH_BYTES  # a larger batch is not held in memory, its records are not read
+    # the records of one batch may have this many bytes when decompressed
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
 
     @property

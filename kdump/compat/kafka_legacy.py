@@ -136,11 +136,6 @@ class DeepMessages:
         limit: bytes to decode at most.
         heap: bytes that Java may have.
         metadata: the sizes of keys and values are wanted.
-
-    Attributes:
-        view: the bytes of the messages that can be handed out.
-        rows: record rows that point into it.
-        thrown: what Java throws after the last of them; None at a clean end.
     """
 
     def __init__(
@@ -152,9 +147,9 @@ class DeepMessages:
         self._open = open_stream
         self._limits = limit, heap
         self._metadata = metadata
-        self.view = memoryview(b"")
-        self.rows = array("q")
-        self.thrown = self._read()
+        self.view = memoryview(b"")  # the bytes of the messages that can be handed out
+        self.rows = array("q")  # record rows that point into it
+        self.thrown = self._read()  # what Java throws after the last of them; None at a clean end
 
     def _read(self) -> Thrown | None:
         magic, codec = self._wrapper.magic, self._wrapper.attributes & layout.CODEC_MASK

@@ -57,27 +57,17 @@ class JavaError(Exception):
 
 
 class Thrown(Value):
-    """An exception of Kafka's iterator over the records of a batch.
+    """An exception of Kafka's iterator over the records of a batch."""
 
-    Args:
-        text: class and message, as Throwable.toString() gives them; for C03 the sentence of the limit.
-        cause: the same of the exception below it, empty without one.
-        code: C03 where no exception was thrown: the limit of kdump ended the section.
-    """
-
-    text: str
-    cause: str = ""
-    code: Code = Code.C01
+    text: str  # class and message, as Throwable.toString() gives them; for C03 the sentence of the limit
+    cause: str = ""  # the same of the exception below it, empty without one
+    code: Code = Code.C01  # C03 where no exception was thrown: the limit of kdump ended the section
 
 
 class JavaStream(Protocol):
-    """The decompressing stream below ChunkedBytesStream.
+    """The decompressing stream below ChunkedBytesStream."""
 
-    Attributes:
-        chunk: bytes of the buffer that Kafka puts above it.
-    """
-
-    chunk: int
+    chunk: int  # bytes of the buffer that Kafka puts above it
 
     @property
     def available(self) -> bool:

@@ -32,7 +32,6 @@ class KafkaWalk:
 
     Attributes:
         failure: the Java exception that ended the walk, once `windows` is exhausted; None at a quiet end.
-        position: end of the last batch.
 
     Source: FileLogInputStream.nextBatch, FileChannelRecordBatch, Kafka 4.3.
     """
@@ -52,7 +51,7 @@ class KafkaWalk:
         self._limit = max_batch_bytes
         self._buffer = buffer or Buffer(source)
         self._border = array("q", [layout.UNKNOWN, layout.UNKNOWN])
-        self.position = start
+        self.position = start  # end of the last batch
         self.failure: str | None = None
 
     def windows(self) -> Iterator[Window]:

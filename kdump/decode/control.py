@@ -28,13 +28,9 @@ _MARKERS = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Java ended the run at a control record.
+    """Java ended the run at a control record."""
 
-    Attributes:
-        message: the text after 'Exception in thread "main" '.
-    """
-
-    message: str
+    message: str  # the text after 'Exception in thread "main" '
 
 
 def control_text(key: bytes | None, value: bytes | None, release: str) -> bytes | Stopped:

@@ -14,28 +14,22 @@ DELETED = b"<DELETE>"
 class Decoded:
     """A record as a decoder shows it.
 
-    Attributes:
-        key: UTF-8 text after " key: ", None where it is not printed.
-        payload: UTF-8 text after " payload: ", None where it is not printed.
-        stop: Java ended the run here: the text after 'Exception in thread "main" '; key and payload hold what
-            was printed before it (nothing: Java prints when it has read both).
-        key_object: JSON-able {"type": ..., "data": ...} of the key; None where there is only text.
-        payload_object: JSON-able {"version": ..., "data": ...} of the value, with "type" where the key has
-            none; None where there is only text.
-        warning: what Kafka passes over in silence: "N bytes after the key record"; of an open decoder also what could
-            not be read, and why.
-        note: what an open decoder does not know, and left as it found it.
-
     The objects are shared between records with the same key: they are not to be changed.
     """
 
-    key: bytes | None
-    payload: bytes | None
+    key: bytes | None  # UTF-8 text after " key: ", None where it is not printed
+    payload: bytes | None  # UTF-8 text after " payload: ", None where it is not printed
+    # Java ended the run here: the text after 'Exception in thread "main" '; key and payload hold what was printed
+    # before it (nothing: Java prints when it has read both)
     stop: str | None = None
-    key_object: object | None = None
+    key_object: object | None = None  # JSON-able {"type": ..., "data": ...} of the key; None where there is only text
+    # JSON-able {"version": ..., "data": ...} of the value, with "type" where the key has none; None where there is only
+    # text
     payload_object: object | None = None
+    # what Kafka passes over in silence: "N bytes after the key record"; of an open decoder also what could not be read,
+    # and why
     warning: str | None = None
-    note: str | None = None
+    note: str | None = None  # what an open decoder does not know, and left as it found it
 
     @property
     def shown_key(self) -> object:

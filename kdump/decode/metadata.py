@@ -45,23 +45,14 @@ class UnframedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A framed record.
+    """A framed record."""
 
-    Attributes:
-        name: of its type (TOPIC_RECORD); the number where the type is not known.
-        number: of its type.
-        version: as found.
-        data: its fields; of an unknown type its bytes.
-        floats: whether they may hold floating point numbers.
-        strange: what of it the table does not know, in words; None for nothing.
-    """
-
-    name: str | int
-    number: int
-    version: int
-    data: dict[str, Value]
-    floats: bool
-    strange: str | None = None
+    name: str | int  # of its type (TOPIC_RECORD); the number where the type is not known
+    number: int  # of its type
+    version: int  # as found
+    data: dict[str, Value]  # its fields; of an unknown type its bytes
+    floats: bool  # whether they may hold floating point numbers
+    strange: str | None = None  # what of it the table does not know, in words; None for nothing
 
     @property
     def object(self) -> dict[str, Value]:

@@ -45,33 +45,19 @@ Row = Any
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a message.
+    """A field of a message."""
 
-    Attributes:
-        name: as in Kafka's JSON.
-        kind: type of the value, of the items when it is an array; "struct" for a struct.
-        array: whether it is an array.
-        first: lowest version of the message that has it.
-        last: highest version that has it, None when no end is known.
-        nullable: whether it may be null.
-        tag: its tag, None for an ordinary field.
-        default: value where a version does not have it; a tagged field that equals it is not shown.
-        struct: name of the struct, "" when it is none.
-        common: whether Kafka declares the struct apart from the field.
-        fields: fields of the struct.
-    """
-
-    name: str
-    kind: str
-    array: bool
-    first: int
-    last: int | None
-    nullable: bool
-    tag: int | None
-    default: Row
-    struct: str
-    common: bool
-    fields: tuple[Field, ...]
+    name: str  # as in Kafka's JSON
+    kind: str  # type of the value, of the items when it is an array; "struct" for a struct
+    array: bool  # whether it is an array
+    first: int  # lowest version of the message that has it
+    last: int | None  # highest version that has it, None when no end is known
+    nullable: bool  # whether it may be null
+    tag: int | None  # its tag, None for an ordinary field
+    default: Row  # value where a version does not have it; a tagged field that equals it is not shown
+    struct: str  # name of the struct, "" when it is none
+    common: bool  # whether Kafka declares the struct apart from the field
+    fields: tuple[Field, ...]  # fields of the struct
 
     def has(self, version: int) -> bool:
         """Whether a version of the message has the field."""
@@ -95,23 +81,16 @@ class Schema:
     Args:
         message: its row of the table.
         reading: how it is read.
-
-    Attributes:
-        message: its row of the table.
-        unknown: the tags that were kept of the message read last.
-        low: lowest version.
-        high: highest version.
-        floats: whether it has floating point numbers.
     """
 
     def __init__(self, message: Message, reading: ReadMode = ReadMode.EXACT) -> None:
-        self.message = message
-        self.unknown: list[int] = []
+        self.message = message  # its row of the table
+        self.unknown: list[int] = []  # the tags that were kept of the message read last
         self._reading = reading
         self._room = None if reading is ReadMode.EXACT else wire.MemoryBudget()
-        self.low = message.low
-        self.high = message.high
-        self.floats = _has_floats(message.fields)
+        self.low = message.low  # lowest version
+        self.high = message.high  # highest version
+        self.floats = _has_floats(message.fields)  # whether it has floating point numbers
         self._readers: dict[tuple[int, int], Reader] = {}
 
     def read(self, data: bytes, at: int, version: int, shown: int | None = None) -> tuple[dict[str, Value], int]:

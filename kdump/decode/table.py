@@ -57,9 +57,6 @@ class Table:
     Args:
         release: which.
         reading: how its messages are read.
-
-    Attributes:
-        release, reading: the same.
     """
 
     def __init__(self, release: str, reading: ReadMode = ReadMode.EXACT) -> None:

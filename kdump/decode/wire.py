@@ -50,17 +50,12 @@ _INT32 = Struct(">i")
 
 
 class MalformedError(Exception):
-    """Bytes that Java could not read; never leaves the package.
-
-    Attributes:
-        java: name of the Java exception.
-        message: its message, None for Java's null.
-    """
+    """Bytes that Java could not read; never leaves the package."""
 
     def __init__(self, java: str, message: str | None = None) -> None:
         super().__init__(java, message)
-        self.java = java
-        self.message = message
+        self.java = java  # name of the Java exception
+        self.message = message  # its message, None for Java's null
 
     def __str__(self) -> str:
         """The exception as Throwable.toString shows it."""
@@ -176,14 +171,10 @@ def octets(field: str, flexible: bool, nullable: bool) -> Reader:
 
 
 class MemoryBudget:
-    """The memory that a record may still take: no value may take much more than its bytes.
-
-    Attributes:
-        left: elements and unknown tagged fields.
-    """
+    """The memory that a record may still take: no value may take much more than its bytes."""
 
     def __init__(self) -> None:
-        self.left = MOST_IN_ALL
+        self.left = MOST_IN_ALL  # elements and unknown tagged fields
 
     def take(self, count: int) -> None:
         """Take room for some elements.

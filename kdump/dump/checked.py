@@ -68,11 +68,7 @@ class CheckedDump:
         return isinstance(file, InputFile) and not file.is_log
 
     def file(self, file: InputFile) -> Iterator[Item]:
-        """Yield the items of one file, whatever happens to it.
-
-        Args:
-            file: it.
-        """
+        """Yield the items of one file, whatever happens to it."""
         source = file.open()
         if isinstance(source, OpenFailure):
             yield source
@@ -140,10 +136,6 @@ class CheckedLog:
         file: a log, or a KRaft snapshot.
         source: the same, open.
         options: what was asked for.
-
-    Attributes:
-        file, source: the same.
-        walk: over its batches.
     """
 
     def __init__(self, file: InputFile, source: Source, options: DumpOptions) -> None:
@@ -151,7 +143,7 @@ class CheckedLog:
         self.source = source = TolerantSource(source)
         self._options = options
         self._findings: list[Finding] = []
-        self.walk = open_walk(file, source, options, self._findings)
+        self.walk = open_walk(file, source, options, self._findings)  # over its batches
         self._fresh = self.walk.state
         self._records = CheckedRecords(file.path, options) if options.deep else None
 

@@ -46,15 +46,10 @@ _MOST_PLACES = 4  # that a sentence names
 
 
 class FateOptions(Value):
-    """What decides over the fate of records besides the files.
+    """What decides over the fate of records besides the files."""
 
-    Args:
-        config: of the broker and its topics.
-        now: the clock, ms.
-    """
-
-    config: Config
-    now: int
+    config: Config  # of the broker and its topics
+    now: int  # the clock, ms
 
 
 class _Sought:
@@ -64,7 +59,6 @@ class _Sought:
         first, last: the places at which it was found first and last.
         offsets: of the records that readers get which the fate of one between these places can need, in order: those
             from the first place on, up to one behind the last.
-        is_done: there it is.
     """
 
     __slots__ = ("first", "is_done", "last", "offsets")
@@ -72,21 +66,19 @@ class _Sought:
     def __init__(self, place: int) -> None:
         self.first = self.last = place
         self.offsets = array("q")
-        self.is_done = False
+        self.is_done = False  # there it is
 
 
 class KeysFound:
     """The keys of what a selection finds, up to a limit.
 
     Attributes:
-        keys: they, with the offsets of their records.
-        is_full: there are more.
         full_at: from which offset on nothing was learnt, as there are too many records; None where they are all there.
     """
 
     def __init__(self) -> None:
-        self.keys: dict[bytes, _Sought] = {}
-        self.is_full = False
+        self.keys: dict[bytes, _Sought] = {}  # they, with the offsets of their records
+        self.is_full = False  # there are more
         self.full_at: int | None = None
         self._bytes = 0
         self._offsets = 0
@@ -130,18 +122,13 @@ class KeysFound:
 
 
 class _NotRead(TupleValue):
-    """A place in which a newer record may be.
+    """A place in which a newer record may be."""
 
-    Args:
-        path: of the log, or of the directory.
-        first, last: its offsets, inclusive.
-        what: a place without known offsets, in words; empty for others.
-    """
-
-    path: str
+    path: str  # of the log, or of the directory
+    # first, last: its offsets, inclusive
     first: int = 0
     last: int = -1
-    what: str = ""
+    what: str = ""  # a place without known offsets, in words; empty for others
 
     @property
     def place(self) -> str:

@@ -152,20 +152,14 @@ class _Partition:
         path: of it, as the user wrote it.
         options, selection: see `Follow`.
         budget: of records, shared with other partitions.
-
-    Attributes:
-        is_gone: the directory is not there any more.
-        file: the segment that is read.
-        announced: base offset of the one that was shown last.
-        waits: something is to be looked at again, though nothing changes.
     """
 
     def __init__(self, path: str, options: DumpOptions, selection: Selection | None, budget: _Budget) -> None:
         self.path = path
         self._budget = budget
-        self.is_gone = False
-        self.file: FileStart | None = None
-        self.announced: int | None = None
+        self.is_gone = False  # the directory is not there any more
+        self.file: FileStart | None = None  # the segment that is read
+        self.announced: int | None = None  # base offset of the one that was shown last
         self._options = options
         self._selection = selection
         self._filter = None if selection is None else Filter(selection, deep=options.deep)
@@ -186,7 +180,7 @@ class _Partition:
         self._before: object = None  # names and sizes at the last look
         self._inodes: dict[int, int] = {}
         self._doubt: tuple[int, bytes] | None = None
-        self.waits = False
+        self.waits = False  # something is to be looked at again, though nothing changes
         self._told: set[str] = set()
         self._again: deque[bytes] = deque()  # what was shown and may come again, where the log was cut
         self._is_late = False  # there was a look before

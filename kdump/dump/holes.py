@@ -31,15 +31,10 @@ _MOST = 1000  # holes that are held; behind so many, of a topic that nothing com
 
 
 class HolesMet(Value):
-    """What a selection has met in the logs of one directory; goes from process to process.
+    """What a selection has met in the logs of one directory; goes from process to process."""
 
-    Args:
-        is_found: something that is selected.
-        holes: the first holes.
-    """
-
-    is_found: bool = False
-    holes: tuple[MissingRange, ...] = ()
+    is_found: bool = False  # something that is selected
+    holes: tuple[MissingRange, ...] = ()  # the first holes
 
     def joined(self, other: HolesMet) -> HolesMet:
         """Return this, and what was met behind it."""
@@ -52,14 +47,11 @@ class HoleWatch:
 
     Args:
         log: the file, and its directory.
-
-    Attributes:
-        met: what was met.
     """
 
     def __init__(self, log: InputFile) -> None:
         self._log = log
-        self.met = HolesMet()
+        self.met = HolesMet()  # what was met
 
     def begin(self, window: Window) -> None:
         """Take the first batches of the log into account: no finding says that others are missing before them."""

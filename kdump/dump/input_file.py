@@ -26,23 +26,14 @@ _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDE
 
 
 class InputFile(Value):
-    """A file to show.
+    """A file to show."""
 
-    Args:
-        path: as the user wrote it, or below what the user wrote.
-        follow: whether a symbolic link is followed, as it is where the user names it.
-        directory: that it lies in.
-        name: what its name tells.
-        kind: which file it is, by what the user says, else by its name.
-        base: its base offset, by what the user says, else by its name; None where neither tells one.
-    """
-
-    path: str
-    follow: bool
-    directory: PartitionDir
-    name: FileName
-    kind: FileKind = FileKind.UNKNOWN
-    base: int | None = None
+    path: str  # as the user wrote it, or below what the user wrote
+    follow: bool  # whether a symbolic link is followed, as it is where the user names it
+    directory: PartitionDir  # that it lies in
+    name: FileName  # what its name tells
+    kind: FileKind = FileKind.UNKNOWN  # which file it is, by what the user says, else by its name
+    base: int | None = None  # its base offset, by what the user says, else by its name; None where neither tells one
 
     @property
     def is_log(self) -> bool:
@@ -122,7 +113,6 @@ def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
     """Return a file with its kind and its base offset, by what the user says, else by its name.
 
     Args:
-        file: it.
         options: what was asked for.
     """
     path = file.path

@@ -220,7 +220,6 @@ class _Chain:
         at, last, largest: position and last offset of the batch in hand, and its largest timestamp (ms), None where it
             has none.
         previous: last offset of the batch before it; -1 for none.
-        is_over: there is no further batch, and the one in hand is the last.
     """
 
     def __init__(self, log: Source | None, max_batch_bytes: int) -> None:
@@ -233,7 +232,7 @@ class _Chain:
         self.start = self.at = self.previous = -1
         self.target = self.last = 0
         self.largest: int | None = None
-        self.is_over = False
+        self.is_over = False  # there is no further batch, and the one in hand is the last
 
     @property
     def is_spent(self) -> bool:

@@ -27,18 +27,13 @@ if TYPE_CHECKING:
 
 
 class DumpRange(Value):
-    """What one process reads: a range of a log, or a whole file.
+    """What one process reads: a range of a log, or a whole file."""
 
-    Args:
-        number: of the file.
-        start, end: of the range, bytes, half-open; None for the end of a file that is read whole.
-        size: of the log, bytes, when it was listed: what a broker appends meanwhile is not read.
-    """
-
-    number: int
+    number: int  # of the file
+    # start, end: of the range, bytes, half-open; None for the end of a file that is read whole
     start: int
     end: int | None
-    size: int
+    size: int  # of the log, bytes, when it was listed: what a broker appends meanwhile is not read
 
 
 class DumpRanges:

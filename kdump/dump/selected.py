@@ -43,19 +43,12 @@ _GROWTH = 4
 
 
 class Tail(Value):
-    """The position of the last records of a log.
+    """The position of the last records of a log."""
 
-    Args:
-        position: of a batch.
-        count: records that are selected from there on.
-        doubts: entries of the offset index that were passed over on the way, by position.
-        findings: about the indexes, made on the way.
-    """
-
-    position: int
-    count: int
-    doubts: dict[int, OffsetPosition]
-    findings: list[Finding]
+    position: int  # of a batch
+    count: int  # records that are selected from there on
+    doubts: dict[int, OffsetPosition]  # entries of the offset index that were passed over on the way, by position
+    findings: list[Finding]  # about the indexes, made on the way
 
 
 class SelectedLog:
@@ -70,8 +63,6 @@ class SelectedLog:
 
     Attributes:
         file, path: the log.
-        is_cut_short: nothing that follows in it is in the range of offsets.
-        holes: knows which offsets are missing in what was read.
     """
 
     def __init__(
@@ -91,8 +82,8 @@ class SelectedLog:
         self._outcomes = outcomes
         self._fates = fates
         self._records = CheckedRecords(self.path, options) if options.deep else None
-        self.is_cut_short = False
-        self.holes = HoleWatch(file)
+        self.is_cut_short = False  # nothing that follows in it is in the range of offsets
+        self.holes = HoleWatch(file)  # knows which offsets are missing in what was read
 
     def items(self, source: Source, tail: Tail | None) -> Iterator[Item]:
         """Yield what is selected, with a header before it, and what is wrong with what is read.

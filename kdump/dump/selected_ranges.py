@@ -32,43 +32,28 @@ if TYPE_CHECKING:
 
 
 class SelectedRange(Value):
-    """What one process reads.
+    """What one process reads."""
 
-    Args:
-        part: number of the directory among what was named.
-        log: number of the log in it; None for what is said behind its logs, or in the place of them.
-        start, end: of the range, bytes, half-open; end is None for a log that is read whole.
-        size: of the log, bytes, when it was listed: what a broker appends meanwhile is not read.
-        is_first, is_last: of the ranges of the log.
-    """
-
-    part: int
-    log: int | None = None
+    part: int  # number of the directory among what was named
+    log: int | None = None  # number of the log in it; None for what is said behind its logs, or in the place of them
+    # start, end: of the range, bytes, half-open; end is None for a log that is read whole
     start: int = 0
     end: int | None = None
-    size: int = 0
+    size: int = 0  # of the log, bytes, when it was listed: what a broker appends meanwhile is not read
+    # is_first, is_last: of the ranges of the log
     is_first: bool = False
     is_last: bool = False
 
 
 class SelectedState(Value):
-    """What a range must know of all before.
+    """What a range must know of all before."""
 
-    Args:
-        left: records that may still be shown.
-        walk: over the log; None where it cannot be read further.
-        announced: what stands before the first that is selected of the log was shown.
-        cut_short: nothing that follows in the log is in the range of offsets.
-        met: what was left out of the directory as neither committed nor aborted.
-        holes: what was met of holes in the directory.
-    """
-
-    left: int
-    walk: WalkState | None = None
-    announced: bool = False
-    cut_short: bool = False
-    met: Met = Met({}, {})
-    holes: HolesMet = HolesMet()
+    left: int  # records that may still be shown
+    walk: WalkState | None = None  # over the log; None where it cannot be read further
+    announced: bool = False  # what stands before the first that is selected of the log was shown
+    cut_short: bool = False  # nothing that follows in the log is in the range of offsets
+    met: Met = Met({}, {})  # what was left out of the directory as neither committed nor aborted
+    holes: HolesMet = HolesMet()  # what was met of holes in the directory
 
 
 def can_share(selection: Selection) -> bool:
@@ -82,15 +67,12 @@ class SelectedRanges:
     Args:
         paths: files and directories, as the user wrote them.
         options, selection: what was asked for.
-
-    Attributes:
-        first_state: before the first range.
     """
 
     def __init__(self, paths: list[str], options: DumpOptions, selection: Selection) -> None:
         self.options, self.selection = options, selection
         self.filter = Filter(selection, deep=options.deep)
-        self.first_state = SelectedState(self.filter.left)
+        self.first_state = SelectedState(self.filter.left)  # before the first range
         self.parts = list(selected_logs(paths, options, selection))
         self.outcomes: list[Outcomes | None] = [self._outcomes_of(part) for part in self.parts]
 
@@ -190,7 +172,6 @@ class SelectedReading:
         ranges: all of them.
 
     Attributes:
-        begins: the file that the range goes on with, where that is known to be shown.
         state: after all items.
     """
 
@@ -205,7 +186,7 @@ class SelectedReading:
         self._true: SelectedState | None = None  # the state before, once it is known
         self._heads: list[Item] = []
         self._is_announced = False  # here
-        self.begins: FileStart | None = None
+        self.begins: FileStart | None = None  # the file that the range goes on with, where that is known to be shown
 
     @property
     def state(self) -> SelectedState:

@@ -42,40 +42,31 @@ def contradiction(fields: Mapping[str, Any], spelled: Callable[[str], str]) -> s
 
 
 class Selection(Value):
-    """A selection: every condition must hold; where one has several values, any of them will do.
+    """A selection: every condition must hold; where one has several values, any of them will do."""
 
-    Args:
-        from_offset, to_offset: absolute offsets, half-open; None for no bound.
-        from_time, to_time: ms since the epoch, half-open; None for no bound.
-        from_position: batches that begin at or after this byte of their log.
-        producers, epochs: producer ids and leader epochs of batches; none for any.
-        control, transactional: only batches with this attribute.
-        outcome: "committed" or "aborted": only records with this fate; None for any.
-        tombstones: only records whose value is null.
-        keys: the keys of records, as bytes.
-        patterns, value_patterns: are searched for in the keys of records, or in their values, as text.
-        headers: name and value of a header that records must have; None for any value.
-        limit: records that are shown in all.
-        tail: records that are shown of each partition, the last ones.
-    """
-
+    # from_offset, to_offset: absolute offsets, half-open; None for no bound
     from_offset: int | None = None
     to_offset: int | None = None
+    # from_time, to_time: ms since the epoch, half-open; None for no bound
     from_time: int | None = None
     to_time: int | None = None
-    from_position: int | None = None
+    from_position: int | None = None  # batches that begin at or after this byte of their log
+    # producers, epochs: producer ids and leader epochs of batches; none for any
     producers: tuple[int, ...] = ()
     epochs: tuple[int, ...] = ()
+    # control, transactional: only batches with this attribute
     control: bool = False
     transactional: bool = False
-    outcome: str | None = None
-    tombstones: bool = False
-    keys: tuple[bytes, ...] = ()
+    outcome: str | None = None  # "committed" or "aborted": only records with this fate; None for any
+    tombstones: bool = False  # only records whose value is null
+    keys: tuple[bytes, ...] = ()  # the keys of records, as bytes
+    # patterns, value_patterns: are searched for in the keys of records, or in their values, as text
     patterns: tuple[re.Pattern[str], ...] = ()
     value_patterns: tuple[re.Pattern[str], ...] = ()
+    # name and value of a header that records must have; None for any value
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
-    limit: int | None = None
-    tail: int | None = None
+    limit: int | None = None  # records that are shown in all
+    tail: int | None = None  # records that are shown of each partition, the last ones
 
     @property
     def by_record(self) -> bool:
@@ -101,8 +92,6 @@ class Filter:
         deep: records are read; without that a batch is wanted that its header does not rule out.
 
     Attributes:
-        skip: wanted records that are still to be left out.
-        left: records that may still be shown.
         looks_inside: what is wanted may stand anywhere in a value or in headers.
     """
 
@@ -127,8 +116,8 @@ class Filter:
         self._by_header = bool(by_offset or by_time or one.from_position or flags or one.producers or one.epochs)
         self._bare = not one.by_record
         self._has_limit = one.limit is not None
-        self.skip = 0
-        self.left = MAX_LONG if one.limit is None else one.limit
+        self.skip = 0  # wanted records that are still to be left out
+        self.left = MAX_LONG if one.limit is None else one.limit  # records that may still be shown
         self.looks_inside = bool(one.patterns or one.value_patterns or one.headers)
         self._kept = array("q")
         self._shown = array("q")

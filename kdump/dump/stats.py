@@ -356,12 +356,11 @@ class Transactions:
 
     Attributes:
         committed, aborted: those that ended.
-        complete: all open ones could be followed.
     """
 
     def __init__(self, *, ahead: bool = False) -> None:
         self.committed, self.aborted = Ended(), Ended()
-        self.complete = True
+        self.complete = True  # all open ones could be followed
         # by producer, of what came first: its data, None for none, and its marker: whether it aborts, and its timestamp
         self._heads: dict[int, tuple[list[int] | None, tuple[bool, int] | None]] | None = {} if ahead else None
         self._open: dict[int, list[int]] = {}  # by producer: the fields of OpenTransactionFigures without its id

@@ -56,14 +56,10 @@ _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 
 class Met(TupleValue):
-    """What was met in what is shown that is neither committed nor aborted.
+    """What was met in what is shown that is neither committed nor aborted."""
 
-    Args:
-        opened: open transactions: path and first offset by producer.
-        doubts: records that are in doubt, by where the end of their transaction may be ("" where no offset is known).
-    """
-
-    opened: dict[int, tuple[str, int]]
+    opened: dict[int, tuple[str, int]]  # open transactions: path and first offset by producer
+    # records that are in doubt, by where the end of their transaction may be ("" where no offset is known)
     doubts: dict[str, int]
 
     def joined(self, other: Met) -> Met:
@@ -75,35 +71,28 @@ class Met(TupleValue):
 
 
 class _Odd(TupleValue):
-    """A batch whose offsets nobody vouches for.
+    """A batch whose offsets nobody vouches for."""
 
-    Args:
-        path, position: where it lies.
-        offsets: how many it has; 0 where its CRC is wrong.
-        producer, epoch: of its transaction, -1 for none.
-        is_abort: what kind of marker it is, None for none.
-    """
-
+    # path, position: where it lies
     path: str
     position: int
-    offsets: int
+    offsets: int  # how many it has; 0 where its CRC is wrong
+    # producer, epoch: of its transaction, -1 for none
     producer: int = -1
     epoch: int = -1
-    is_abort: bool | None = None
+    is_abort: bool | None = None  # what kind of marker it is, None for none
 
 
 class _Between:
     """What lies between two batches whose offsets can be relied on.
 
     Attributes:
-        many: how many gaps and batches.
         is_damaged: not all of it are batches with the right CRC.
         may_end: a marker may have been there.
-        batches: they.
     """
 
     def __init__(self) -> None:
-        self.many = 0
+        self.many = 0  # how many gaps and batches
         self.is_damaged = self.may_end = False
         self.batches: list[_Odd] = []
 
@@ -161,13 +150,10 @@ class Outcomes:
     Args:
         logs: in order; the later segments of the directory are looked into as needed.
         options: limits.
-
-    Attributes:
-        logs: these, and the segments after them.
     """
 
     def __init__(self, logs: Sequence[InputFile], options: DumpOptions) -> None:
-        self.logs = [*logs, *_later(logs[-1])]
+        self.logs = [*logs, *_later(logs[-1])]  # these, and the segments after them
         self._options = options
         self._numbers = {log.path: number for number, log in enumerate(self.logs)}
         self._reader = RecordReader.within(options)
@@ -335,7 +321,6 @@ class Outcomes:
         Another file shows it, or a hole before the next log that no compaction has made.
 
         Args:
-            log: it.
             last: its last offset, None for none.
             size: of it, bytes.
 
@@ -399,7 +384,6 @@ class Outcomes:
 
         Args:
             log: that they are of.
-            window: they.
             lost: positions of those with a wrong base offset.
         """
         start = 0
@@ -510,7 +494,6 @@ class Outcomes:
         """Take a batch of a transaction, or a marker, whose offset is not sure.
 
         Args:
-            odd: it.
             offset: that a marker can have.
             unsure: a hole in which other things lie beside it; None for none.
         """

@@ -48,53 +48,31 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ExportPart(Value):
-    """One file of an export.
+    """One file of an export."""
 
-    Args:
-        name: that tells it from all others of the export.
-        folder: where its file lies, below the directory of the export.
-        split: the rows in it.
-    """
-
-    name: str
-    folder: str
-    split: Split
+    name: str  # that tells it from all others of the export
+    folder: str  # where its file lies, below the directory of the export
+    split: Split  # the rows in it
 
 
 class Result(Value):
-    """The result of a part.
+    """The result of a part."""
 
-    Args:
-        name: of the part.
-        rows: in its file; without any there is no file.
-        errors: findings of that severity in its piece of the log.
-        path: of the log; of the file, for a table of verdicts.
-        problems: lines about what could not be read.
-    """
-
-    name: str
-    rows: int
-    errors: int
-    path: str
-    problems: tuple[str, ...]
+    name: str  # of the part
+    rows: int  # in its file; without any there is no file
+    errors: int  # findings of that severity in its piece of the log
+    path: str  # of the log; of the file, for a table of verdicts
+    problems: tuple[str, ...]  # lines about what could not be read
 
 
 class ExportTarget(Value):
-    """The target of an export: directory, format, table and columns.
-
-    Args:
-        directory: it.
-        kind: parquet, json or csv.
-        table: its name.
-        columns: of the table.
-        redactor: hides what its files have, and their names; None where all may be seen.
-    """
+    """The target of an export: directory, format, table and columns."""
 
     directory: str
-    kind: str
-    table: str
-    columns: tuple[TableField, ...]
-    redactor: Redactor | None = None
+    kind: str  # parquet, json or csv
+    table: str  # its name
+    columns: tuple[TableField, ...]  # of the table
+    redactor: Redactor | None = None  # hides what its files have, and their names; None where all may be seen
 
     @property
     def state(self) -> str:
@@ -157,15 +135,10 @@ def _place(log: LogFile, redactor: Redactor | None) -> tuple[str, Origin]:
 
 
 class ExportPlan(Value):
-    """The plan of an export.
+    """The plan of an export."""
 
-    Args:
-        parts: the files of rows.
-        problems: what could not be read when it was made.
-    """
-
-    parts: tuple[ExportPart, ...] = ()
-    problems: tuple[OpenFailure, ...] = ()
+    parts: tuple[ExportPart, ...] = ()  # the files of rows
+    problems: tuple[OpenFailure, ...] = ()  # what could not be read when it was made
 
 
 def begun(
@@ -245,7 +218,6 @@ def begin(target: ExportTarget, asked: dict[str, object], plan: ExportPlan) -> N
     Args:
         target: where the export goes.
         asked: what the user asked for, in JSON's types.
-        plan: it.
     """
     shown = plan.problems if target.redactor is None else [target.redactor.item(one) for one in plan.problems]
     problems = [[problem.path, problem.kind, problem.sentence] for problem in shown]

@@ -24,17 +24,11 @@ class ManifestError(ValueError):
 
 
 class Root(Value):
-    """A path of the user, and what a manifest says of it.
+    """A path of the user, and what a manifest says of it."""
 
-    Args:
-        path: of a log directory, a partition directory or a file; or a pattern.
-        host: whose it is.
-        log_dir: what it is called there; None: as it is here.
-    """
-
-    path: str
-    host: str | None = None
-    log_dir: str | None = None
+    path: str  # of a log directory, a partition directory or a file; or a pattern
+    host: str | None = None  # whose it is
+    log_dir: str | None = None  # what it is called there; None: as it is here
 
 
 class Origin(Value):

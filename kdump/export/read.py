@@ -43,23 +43,14 @@ _BOUNDS = {
 
 
 class ReadOptions(Value):
-    """The options of reading.
+    """The options of reading."""
 
-    Args:
-        table: batches or records.
-        columns: of the table.
-        wanted: the rows that are asked for.
-        decoder: auto, none, or the name of a decoder for all topics.
-        max_batch_bytes: a larger batch is not held in memory: its records are not read.
-        max_uncompressed_bytes: records of one batch over this are not read.
-    """
-
-    table: str
-    columns: tuple[TableField, ...]
-    wanted: WantedLogs = WantedLogs()
-    decoder: str = "auto"
-    max_batch_bytes: int = MAX_BATCH_BYTES
-    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
+    table: str  # batches or records
+    columns: tuple[TableField, ...]  # of the table
+    wanted: WantedLogs = WantedLogs()  # the rows that are asked for
+    decoder: str = "auto"  # auto, none, or the name of a decoder for all topics
+    max_batch_bytes: int = MAX_BATCH_BYTES  # a larger batch is not held in memory: its records are not read
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES  # records of one batch over this are not read
 
 
 MOST_CELL = 1024 * 1024  # bytes of a key, a value or all headers in one cell, where the record is very large

@@ -56,35 +56,21 @@ _EVEN = 1.4  # the largest task over the mean of all
 
 
 class LogFile(Value):
-    """A log that is there.
+    """A log that is there."""
 
-    Args:
-        path: of it.
-        size: bytes, when it was listed.
-        base_offset: from the name; None where it has none.
-        next_base: base offset of the segment after it, None for the last.
-        origin: where it is from.
-    """
-
-    path: str
-    size: int
-    base_offset: int | None
-    next_base: int | None
-    origin: Origin
+    path: str  # of it
+    size: int  # bytes, when it was listed
+    base_offset: int | None  # from the name; None where it has none
+    next_base: int | None  # base offset of the segment after it, None for the last
+    origin: Origin  # where it is from
 
 
 class Split(Value):
-    """A piece of a log: the batches that begin in [border.position, stop).
+    """A piece of a log: the batches that begin in [border.position, stop)."""
 
-    Args:
-        log: the log.
-        border: where a batch begins, and what is known of those before it.
-        stop: bytes; the end of the log when that is where the piece ends.
-    """
-
-    log: LogFile
-    border: Border
-    stop: int
+    log: LogFile  # the log
+    border: Border  # where a batch begins, and what is known of those before it
+    stop: int  # bytes; the end of the log when that is where the piece ends
 
     @property
     def size(self) -> int:
@@ -93,19 +79,12 @@ class Split(Value):
 
 
 class WantedLogs(Value):
-    """The rows that are asked for.
+    """The rows that are asked for."""
 
-    Args:
-        topics: names; None for all.
-        partitions: names of the form topic-0; None for all.
-        offsets: half-open; None for no bound.
-        times: ms since the epoch, half-open; None for no bound.
-    """
-
-    topics: tuple[str, ...] | None = None
-    partitions: tuple[str, ...] | None = None
-    offsets: tuple[int | None, int | None] = (None, None)
-    times: tuple[int | None, int | None] = (None, None)
+    topics: tuple[str, ...] | None = None  # names; None for all
+    partitions: tuple[str, ...] | None = None  # names of the form topic-0; None for all
+    offsets: tuple[int | None, int | None] = (None, None)  # half-open; None for no bound
+    times: tuple[int | None, int | None] = (None, None)  # ms since the epoch, half-open; None for no bound
 
     @property
     def is_all(self) -> bool:

@@ -175,24 +175,16 @@ class Summary:
 
 
 class LogDirRow(Value):
-    """The totals of a log directory.
+    """The totals of a log directory."""
 
-    Args:
-        host: by the manifest; empty where it says none.
-        log_dir: the log directory.
-        partitions: that were judged.
-        bad: of them have errors, or could not be read.
-        errors, warnings: findings.
-        unread: files that could not be read.
-    """
-
-    host: str
-    log_dir: str
-    partitions: int
-    bad: int
+    host: str  # by the manifest; empty where it says none
+    log_dir: str  # the log directory
+    partitions: int  # that were judged
+    bad: int  # of them have errors, or could not be read
+    # errors, warnings: findings
     errors: int
     warnings: int
-    unread: int
+    unread: int  # files that could not be read
 
     @property
     def sentence(self) -> str:

@@ -40,24 +40,19 @@ if TYPE_CHECKING:
 
 
 class OffsetRun(TupleValue):
-    """Some true batches in a row, without anything between them.
+    """Some true batches in a row, without anything between them."""
 
-    Args:
-        position, end: bytes, half-open.
-        first, last: the lowest and the highest offset that the batches claim.
-        max_timestamp: of their records, ms; of a batch whose records are over a limit what its header says.
-        magic: of one batch alone whose magic or length the file has wrong and the CRC has proven; its size is that of
-            the run. None for batches that can be read as they are.
-        shift: what is to be added to the offsets of one batch alone whose base offset is wrong, 0 for others.
-    """
-
+    # position, end: bytes, half-open
     position: int
     end: int
+    # first, last: the lowest and the highest offset that the batches claim
     first: int
     last: int
-    max_timestamp: int
+    max_timestamp: int  # of their records, ms; of a batch whose records are over a limit what its header says
+    # of one batch alone whose magic or length the file has wrong and the CRC has proven; its size is that of the run.
+    # None for batches that can be read as they are.
     magic: int | None = None
-    shift: int = 0
+    shift: int = 0  # what is to be added to the offsets of one batch alone whose base offset is wrong, 0 for others
 
 
 if TYPE_CHECKING:
@@ -71,7 +66,6 @@ class Runs:
         runs: in the order of the log.
 
     Attributes:
-        runs: the same.
         ascend: no run begins below the end of one before it.
     """
 

@@ -40,7 +40,6 @@ class LookupAudit:
         report: takes the findings, some of them more than once.
 
     Attributes:
-        is_odd: something on the way of this question is wrong: the data has to be asked.
         untimed: the log whose time index is empty or missing: that, not what the log has, decided which segment a
             broker searched; None where that is not so.
         reason: why a broker may find less than there is, where no damage is the reason; empty where none is known.
@@ -60,7 +59,7 @@ class LookupAudit:
         self._is_beyond = False  # the last entry of the last offset index is not below the end that a broker takes
         self._times_seen = 0  # segments whose time index was judged, and the first of them that was odd
         self._first_odd_time: int | None = None
-        self.is_odd = False
+        self.is_odd = False  # something on the way of this question is wrong: the data has to be asked
         self.untimed: str | None = None
         self.reason = ""
 

@@ -43,19 +43,12 @@ class Ask(Enum):
 
 
 class Query(Value):
-    """One question.
+    """One question."""
 
-    Args:
-        text: as the user wrote it.
-        ask: what is asked.
-        number: an absolute offset, or ms since the epoch; 0 for the others.
-        assumed: what was assumed in reading it, for the user; empty when nothing was.
-    """
-
-    text: str
-    ask: Ask
-    number: int = 0
-    assumed: str = ""
+    text: str  # as the user wrote it
+    ask: Ask  # what is asked
+    number: int = 0  # an absolute offset, or ms since the epoch; 0 for the others
+    assumed: str = ""  # what was assumed in reading it, for the user; empty when nothing was
 
 
 _WORDS = {one.value: one for one in (Ask.EARLIEST, Ask.LATEST)}

@@ -113,10 +113,6 @@ class _Log:
     Args:
         partition: that it belongs to.
         path: as the user wrote it.
-
-    Attributes:
-        lost_bytes: those that are damaged.
-        cut: the first offset that was cut off at its end; None where none was.
     """
 
     def __init__(self, partition: PartitionDir, path: str) -> None:
@@ -124,8 +120,8 @@ class _Log:
         self._path = path
         self._errors: dict[tuple[Code, bool], Finding] = {}  # the first of each code in the log, apart those of headers
         self._judged: LogState | None = None
-        self.lost_bytes = RangeSet()
-        self.cut: int | None = None
+        self.lost_bytes = RangeSet()  # those that are damaged
+        self.cut: int | None = None  # the first offset that was cut off at its end; None where none was
 
     def see(self, finding: Finding) -> None:
         """Take an error."""

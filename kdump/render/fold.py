@@ -20,18 +20,13 @@ FOLD_AFTER = 4  # findings of one code in one file that are written out
 
 
 class Folded(Value):
-    """Findings of one code and severity in one file that are not written out.
+    """Findings of one code and severity in one file that are not written out."""
 
-    Args:
-        first, last: of them; the first has the code and the severity.
-        count: how many; those that a finding counts as `more` are among them.
-        because: the cause of which they are effects; None where there are only too many.
-    """
-
+    # first, last: of them; the first has the code and the severity
     first: Finding
     last: Finding
-    count: int
-    because: Code | None
+    count: int  # how many; those that a finding counts as `more` are among them
+    because: Code | None  # the cause of which they are effects; None where there are only too many
 
     @property
     def severity(self) -> Severity:

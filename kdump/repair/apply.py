@@ -204,37 +204,23 @@ def _patched_sha256(fd: int, change: Change) -> str:
 
 
 class Means(TupleValue):
-    """The tools of a repair; tests put in their own.
+    """The tools of a repair; tests put in their own."""
 
-    Args:
-        ops: makes the calls that change something.
-        look: tells which processes have files open.
-        finished: told that a repair is done, or taken back, as soon as the journal says so.
-    """
-
-    ops: FileOps = FileOps()
-    look: Callable[[dict[tuple[int, int], str]], Users] = users_of
+    ops: FileOps = FileOps()  # makes the calls that change something
+    look: Callable[[dict[tuple[int, int], str]], Users] = users_of  # tells which processes have files open
+    # told that a repair is done, or taken back, as soon as the journal says so
     finished: Callable[[], None] = lambda: None
 
 
 class Applied(Value):
-    """A repair that was done.
+    """A repair that was done."""
 
-    Args:
-        journal: path of its journal.
-        directory: of the partition.
-        unseen: processes into which could not be looked: they may be brokers, and have the files open.
-        checked: paths to verify now.
-        patched: logs that were written in place.
-        was_done: before, so that nothing was to do.
-    """
-
-    journal: str
-    directory: str
-    unseen: tuple[int, ...]
-    checked: list[str]
-    patched: tuple[str, ...] = ()
-    was_done: bool = False
+    journal: str  # path of its journal
+    directory: str  # of the partition
+    unseen: tuple[int, ...]  # processes into which could not be looked: they may be brokers, and have the files open
+    checked: list[str]  # paths to verify now
+    patched: tuple[str, ...] = ()  # logs that were written in place
+    was_done: bool = False  # before, so that nothing was to do
 
 
 class Work:

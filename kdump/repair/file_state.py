@@ -19,27 +19,21 @@ _PIECE = 1024 * 1024
 
 
 class FileState(Value):
-    """By what a file is known again: the same file, and nobody has touched it.
+    """By what a file is known again: the same file, and nobody has touched it."""
 
-    Args:
-        device, inode: which file it is.
-        size: bytes.
-        modified, changed: ns since the epoch; no program can set the second one.
-        uid, gid, mode: owner, group, rights (permission bits only).
-        links: names that it has.
-        kind: regular, or what it is instead.
-    """
-
+    # device, inode: which file it is
     device: int
     inode: int
-    size: int
+    size: int  # bytes
+    # modified, changed: ns since the epoch; no program can set the second one
     modified: int
     changed: int
+    # uid, gid, mode: owner, group, rights (permission bits only)
     uid: int
     gid: int
     mode: int
-    links: int
-    kind: str
+    links: int  # names that it has
+    kind: str  # regular, or what it is instead
 
     def fields(self) -> dict[str, int]:
         """Return what counts for a plan, by name."""

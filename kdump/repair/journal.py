@@ -211,21 +211,13 @@ def _now() -> str:
 
 
 class Opened(Value):
-    """A journal that may be followed.
+    """A journal that may be followed."""
 
-    Args:
-        folder: path of the directory that it lies in, without links.
-        directory: descriptor of that directory; the caller closes it.
-        data: what the journal has.
-        owner: user id of its owner.
-        group: group id of the file.
-    """
-
-    folder: str
-    directory: int
-    data: bytes
-    owner: int
-    group: int
+    folder: str  # path of the directory that it lies in, without links
+    directory: int  # descriptor of that directory; the caller closes it
+    data: bytes  # what the journal has
+    owner: int  # user id of its owner
+    group: int  # group id of the file
 
 
 def open_journal(path: str) -> Opened:

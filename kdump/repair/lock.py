@@ -215,15 +215,10 @@ def _taken(fd: int, path: str) -> str:
 
 
 class Users(Value):
-    """The processes that have files open.
+    """The processes that have files open."""
 
-    Args:
-        found: a sentence for each process and file.
-        unseen: processes that may be brokers, and into which this one may not look.
-    """
-
-    found: list[str]
-    unseen: tuple[int, ...]
+    found: list[str]  # a sentence for each process and file
+    unseen: tuple[int, ...]  # processes that may be brokers, and into which this one may not look
 
 
 def users_of(files: dict[tuple[int, int], str]) -> Users:

@@ -35,13 +35,12 @@ class WrongHeaders:
         directory: the partition directory; findings about other files are passed over.
 
     Attributes:
-        logs: their names, in the order in which they were found.
         by_others: what other files say of batches: the leader-epoch-checkpoint, and those that know the log end.
     """
 
     def __init__(self, directory: str) -> None:
         self._here = Here(directory)
-        self.logs: dict[str, None] = {}
+        self.logs: dict[str, None] = {}  # their names, in the order in which they were found
         self.by_others: list[Finding] = []
 
     def see(self, finding: Finding) -> None:

@@ -54,29 +54,17 @@ class Bytes:
 
 
 class Change(Value):
-    """The change of one file.
+    """The change of one file."""
 
-    Args:
-        name: in the partition directory.
-        action: rebuild-index, create, replace, truncate, empty, delete or patch.
-        before: the present state; None where there is no file.
-        size: bytes afterwards, 0 where the file goes.
-        like: the file whose owner and rights a new one gets.
-        content: what it is to have; None for a file that is cut, patched or goes.
-        patches: of a file that is patched.
-        why: for people: what is wrong now.
-        severe: an error or a warning is the reason.
-    """
-
-    name: str
-    action: str
-    before: FileState | None
-    size: int
-    like: str
-    content: Content | None = None
-    patches: tuple[Patch, ...] = ()
-    why: str = ""
-    severe: bool = True
+    name: str  # in the partition directory
+    action: str  # rebuild-index, create, replace, truncate, empty, delete or patch
+    before: FileState | None  # the present state; None where there is no file
+    size: int  # bytes afterwards, 0 where the file goes
+    like: str  # the file whose owner and rights a new one gets
+    content: Content | None = None  # what it is to have; None for a file that is cut, patched or goes
+    patches: tuple[Patch, ...] = ()  # of a file that is patched
+    why: str = ""  # for people: what is wrong now
+    severe: bool = True  # an error or a warning is the reason
 
     @property
     def is_cut(self) -> bool:
@@ -98,39 +86,22 @@ class Change(Value):
 
 
 class Plan(Value):
-    """The plan for one partition directory.
+    """The plan for one partition directory."""
 
-    Args:
-        command: reindex, truncate or patch-header.
-        directory: of the partition, as the user wrote it.
-        changes: in the order in which they are made.
-        inputs: the files from which all this follows, and that stay as they are.
-        names: of all files in the directory: one more would make it another plan.
-        bytes_lost: that are cut from logs.
-        records_lost: in these bytes, as far as they can be counted.
-        log_end_offset: of the partition afterwards; None where it is not known.
-        log_end_before: before, a torn batch counts where its header stands; None where it is not known.
-        announces: what a broker will do then, or what the operator must know; a sentence each.
-        kept: sound files of the kinds that the command is about.
-        refused: why parts were left out, a sentence each: with one of them nothing is applied.
-        lacks: the option without which it is refused; empty for none.
-        alone: names of logs: where these alone are named, the plan is not refused.
-    """
-
-    command: str
-    directory: str
-    changes: tuple[Change, ...]
-    inputs: dict[str, FileState]
-    names: tuple[str, ...]
-    bytes_lost: int = 0
-    records_lost: int = 0
-    log_end_offset: int | None = None
-    announces: tuple[str, ...] = ()
-    kept: int = 0
-    refused: tuple[str, ...] = ()
-    log_end_before: int | None = None
-    lacks: str = ""
-    alone: tuple[str, ...] = ()
+    command: str  # reindex, truncate or patch-header
+    directory: str  # of the partition, as the user wrote it
+    changes: tuple[Change, ...]  # in the order in which they are made
+    inputs: dict[str, FileState]  # the files from which all this follows, and that stay as they are
+    names: tuple[str, ...]  # of all files in the directory: one more would make it another plan
+    bytes_lost: int = 0  # that are cut from logs
+    records_lost: int = 0  # in these bytes, as far as they can be counted
+    log_end_offset: int | None = None  # of the partition afterwards; None where it is not known
+    announces: tuple[str, ...] = ()  # what a broker will do then, or what the operator must know; a sentence each
+    kept: int = 0  # sound files of the kinds that the command is about
+    refused: tuple[str, ...] = ()  # why parts were left out, a sentence each: with one of them nothing is applied
+    log_end_before: int | None = None  # before, a torn batch counts where its header stands; None where it is not known
+    lacks: str = ""  # the option without which it is refused; empty for none
+    alone: tuple[str, ...] = ()  # names of logs: where these alone are named, the plan is not refused
 
     @property
     def offsets_lost(self) -> int:

@@ -45,15 +45,11 @@ class Quarantine:
         fd: its descriptor; closed with the quarantine.
         ops: makes the calls.
         has_made_root: the directory that it lies in was made for it.
-
-    Attributes:
-        path: the same.
-        fd: its descriptor.
     """
 
     def __init__(self, path: str, fd: int, ops: FileOps, *, has_made_root: bool = False) -> None:
         self.path = path
-        self.fd = fd
+        self.fd = fd  # its descriptor
         self._ops = ops
         self._has_made_root = has_made_root
 

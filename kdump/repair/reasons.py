@@ -43,7 +43,6 @@ class Reasons:
     Attributes:
         unsound: the indexes that are missing or wrong, by name, with the first finding of the highest severity.
         wrong_offsets: by the name of a log the position of its first batch whose base offset is wrong.
-        distrusted: snapshots that do not say what the log says.
         witnesses: by the base offset of a segment why its indexes must stay as they are: only they show what was there.
     """
 
@@ -51,7 +50,7 @@ class Reasons:
         self._here = Here(directory)
         self.unsound: dict[str, Finding] = {}
         self.wrong_offsets: dict[str, int] = {}
-        self.distrusted: dict[str, Finding] = {}
+        self.distrusted: dict[str, Finding] = {}  # snapshots that do not say what the log says
         self.witnesses: dict[int, Finding] = {}
         for finding in findings:
             self.see(finding)

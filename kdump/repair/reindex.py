@@ -57,17 +57,13 @@ class RecoveredSegments:
     """The segments of one partition directory.
 
     Args:
-        directory: it.
         distrusted: names of snapshots that are not to be used.
-
-    Attributes:
-        bases: base offsets, ascending.
     """
 
     def __init__(self, directory: PartitionDir, distrusted: Collection[str] = ()) -> None:
         self._directory = directory
         self._distrusted = distrusted
-        self.bases = directory.bases
+        self.bases = directory.bases  # base offsets, ascending
         self._known: tuple[int, Producers] = (0, Producers.empty())  # at the base of the segment after the latest
 
     @contextmanager
@@ -137,21 +133,13 @@ _WITNESS = "its indexes are the only witness of that, and stay; --force builds t
 
 
 class ReindexOptions(Value):
-    """The options of reindex.
+    """The options of reindex."""
 
-    Args:
-        interval: index.interval.bytes; None to infer it from the indexes that are there.
-        up_to_damage: index what lies before damage in a log; else a damaged log is left alone.
-        force: rebuild sound indexes too.
-        snapshot: producer snapshots as well.
-        bases: of the segments that are meant; None for all.
-    """
-
-    interval: int | None = None
-    up_to_damage: bool = False
-    force: bool = False
-    snapshot: bool = False
-    bases: frozenset[int] | None = None
+    interval: int | None = None  # index.interval.bytes; None to infer it from the indexes that are there
+    up_to_damage: bool = False  # index what lies before damage in a log; else a damaged log is left alone
+    force: bool = False  # rebuild sound indexes too
+    snapshot: bool = False  # producer snapshots as well
+    bases: frozenset[int] | None = None  # of the segments that are meant; None for all
 
 
 class _Rebuilt:

@@ -57,21 +57,13 @@ _INTERNAL = {
 
 
 class CutTarget(Value):
-    """The target of a cut; one of the three.
+    """The target of a cut; one of the three."""
 
-    Args:
-        offset: the first offset that goes.
-        position: the first byte that goes, of the segment `base`, or of the last one.
-        at_damage: at the first damage of the partition, or of the segment `base`.
-        base: of the segment that was named; None when the directory was.
-        with_later: later segments may go.
-    """
-
-    offset: int | None = None
-    position: int | None = None
-    at_damage: bool = False
-    base: int | None = None
-    with_later: bool = False
+    offset: int | None = None  # the first offset that goes
+    position: int | None = None  # the first byte that goes, of the segment `base`, or of the last one
+    at_damage: bool = False  # at the first damage of the partition, or of the segment `base`
+    base: int | None = None  # of the segment that was named; None when the directory was
+    with_later: bool = False  # later segments may go
 
 
 class LogDamage:

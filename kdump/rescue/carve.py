@@ -42,23 +42,14 @@ LISTING = "carve.jsonl"
 
 
 class CarveOptions(Value):
-    """What was asked for.
+    """What was asked for."""
 
-    Args:
-        to: the directory for the runs.
-        like: log directories whose partitions may own runs.
-        min_batches: a run with fewer is left out.
-        max_uncompressed_bytes: a limit.
-        progress: say how far it is.
-        jobs: processes, one for a range of an image at a time; 0 for every core.
-    """
-
-    to: str
-    like: tuple[str, ...] = ()
-    min_batches: int = 1
-    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
-    progress: bool = False
-    jobs: int = 1
+    to: str  # the directory for the runs
+    like: tuple[str, ...] = ()  # log directories whose partitions may own runs
+    min_batches: int = 1  # a run with fewer is left out
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES  # a limit
+    progress: bool = False  # say how far it is
+    jobs: int = 1  # processes, one for a range of an image at a time; 0 for every core
 
 
 def carve(

@@ -34,16 +34,11 @@ _HASH = 16  # bytes
 
 
 class _Records:
-    """The records of a batch, as offsets and hashes.
-
-    Attributes:
-        offsets: ascending.
-        hashes: one after the other.
-    """
+    """The records of a batch, as offsets and hashes."""
 
     def __init__(self) -> None:
-        self.offsets = array("q")
-        self.hashes = bytearray()
+        self.offsets = array("q")  # ascending
+        self.hashes = bytearray()  # one after the other
 
     def has_all_of(self, other: _Records) -> bool:
         """Tell whether each record of another batch is here too."""

@@ -26,14 +26,10 @@ _SEVERAL = 2  # batches that agree on an epoch that a checkpoint lacks: that is 
 
 
 class KnownEpochs(TupleValue):
-    """What one copy knows of leader epochs.
+    """What one copy knows of leader epochs."""
 
-    Args:
-        runs: of its batches, ascending; those that verify has something against are not among them.
-        starts: where epochs begin by a checkpoint that its batches do not contradict; it may lack the newest ones.
-    """
-
-    runs: list[EpochRun]
+    runs: list[EpochRun]  # of its batches, ascending; those that verify has something against are not among them
+    # where epochs begin by a checkpoint that its batches do not contradict; it may lack the newest ones
     starts: dict[int, int]
 
     @property

@@ -48,34 +48,25 @@ _NO_PRODUCER = (-1, -1, -1, -1)  # leader epoch, id, epoch and sequence of a leg
 
 
 class CarvedBatch(TupleValue):
-    """A batch that lies whole in an image, with the right CRC.
+    """A batch that lies whole in an image, with the right CRC."""
 
-    Args:
-        position: its first byte.
-        size: bytes.
-        magic: 0, 1 or 2.
-        base_offset, last_offset: of a legacy wrapper both its last one.
-        epoch, producer_id, producer_epoch, base_sequence: -1 for none.
-        records: as the header has them; 1 for a legacy message or wrapper.
-        first_timestamp, max_timestamp: ms since the epoch; -1 for none.
-        attributes: unsigned.
-        crc: unsigned.
-    """
-
-    position: int
-    size: int
-    magic: int
+    position: int  # its first byte
+    size: int  # bytes
+    magic: int  # 0, 1 or 2
+    # base_offset, last_offset: of a legacy wrapper both its last one
     base_offset: int
     last_offset: int
+    # epoch, producer_id, producer_epoch, base_sequence: -1 for none
     epoch: int
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    records: int
+    records: int  # as the header has them; 1 for a legacy message or wrapper
+    # first_timestamp, max_timestamp: ms since the epoch; -1 for none
     first_timestamp: int
     max_timestamp: int
-    attributes: int
-    crc: int
+    attributes: int  # unsigned
+    crc: int  # unsigned
 
     @property
     def end(self) -> int:
@@ -84,17 +75,11 @@ class CarvedBatch(TupleValue):
 
 
 class RangeEnd(TupleValue):
-    """What a search leaves at the end of a range.
+    """What a search leaves at the end of a range."""
 
-    Args:
-        hashed: bytes that it has put through a CRC.
-        legacy_end: of its last message of magic 0 or 1; -1 for none.
-        whole: nothing in it hangs on what lies before or behind it.
-    """
-
-    hashed: int
-    legacy_end: int
-    whole: bool
+    hashed: int  # bytes that it has put through a CRC
+    legacy_end: int  # of its last message of magic 0 or 1; -1 for none
+    whole: bool  # nothing in it hangs on what lies before or behind it
 
 
 class _Claim:
@@ -118,9 +103,6 @@ class ImageSearch:
         progress: is told the position, now and then.
         start: where to begin, as if nothing lay before it.
 
-    Attributes:
-        limited: more bytes would have been put through a CRC than may be.
-
     Reports: F06 for what cannot be read, L12 where claims are given up.
     """
 
@@ -135,7 +117,7 @@ class ImageSearch:
         self._view = memoryview(self._buffer)
         self._at, self._have = start, 0  # position of the first byte of the buffer; bytes in it
         self._hashed = 0
-        self.limited = False
+        self.limited = False  # more bytes would have been put through a CRC than may be
         self._next = start  # where the next batch may begin
         self._legacy_end = -1  # of the last message of magic 0 or 1
         self._ready: list[CarvedBatch] = []

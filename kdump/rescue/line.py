@@ -27,19 +27,14 @@ if TYPE_CHECKING:
 
 
 class LineRun(TupleValue):
-    """Batches of the line that lie one behind the other in one log: bytes, half-open, and first and last offset.
+    """Batches of the line that lie one behind the other in one log: bytes, half-open, and first and last offset."""
 
-    Args:
-        log: its number.
-        copies: how many have them.
-    """
-
-    log: int
+    log: int  # its number
     start: int
     end: int
     first: int
     last: int
-    copies: int
+    copies: int  # how many have them
 
 
 class LineRuns:
@@ -73,27 +68,16 @@ class LineRuns:
 
 
 class LineLog(TupleValue):
-    """A log that is read for the line.
+    """A log that is read for the line."""
 
-    Args:
-        number: among all logs.
-        copy: number of the copy that it belongs to.
-        source: with its patches.
-        facts: what it has.
-        limit: where the next log of its copy begins: what reaches up to there does not count.
-        before: the last offset before it in its copy, as far as it is known.
-        next_epoch: of the first batch of the next log of its copy, None where there is none.
-        foreign: ranges of offsets in which its copy has another epoch than the line.
-    """
-
-    number: int
-    copy: int
-    source: Source
-    facts: ScannedLog
-    limit: int = NEVER
-    before: int = -1
-    next_epoch: int | None = None
-    foreign: tuple[tuple[int, int], ...] = ()
+    number: int  # among all logs
+    copy: int  # number of the copy that it belongs to
+    source: Source  # with its patches
+    facts: ScannedLog  # what it has
+    limit: int = NEVER  # where the next log of its copy begins: what reaches up to there does not count
+    before: int = -1  # the last offset before it in its copy, as far as it is known
+    next_epoch: int | None = None  # of the first batch of the next log of its copy, None where there is none
+    foreign: tuple[tuple[int, int], ...] = ()  # ranges of offsets in which its copy has another epoch than the line
 
     @property
     def begins(self) -> int:
@@ -261,12 +245,6 @@ class Line:
         knows_partings: the cuts say where copies contradict the one that wins.
         is_subset: tells of two batches of one place which one has all the records of the other: 0, 1, or None.
         doubted: tells whether the epoch that a copy has at an offset is known to be wrong: copy, epoch, offset.
-
-    Attributes:
-        runs: of its batches.
-        divergent: what does not belong to it, also where its offsets are covered.
-        pairs: batches of one place of which the larger was taken.
-        cuts: as given, but for copies that contradict the line sooner.
     """
 
     def __init__(
@@ -280,10 +258,10 @@ class Line:
         *,
         knows_partings: bool = False,
     ) -> None:
-        self.runs = LineRuns()
-        self.divergent: list[Divergent] = []
-        self.pairs: list[Pair] = []
-        self.cuts = list(cuts)
+        self.runs = LineRuns()  # of its batches
+        self.divergent: list[Divergent] = []  # what does not belong to it, also where its offsets are covered
+        self.pairs: list[Pair] = []  # batches of one place of which the larger was taken
+        self.cuts = list(cuts)  # as given, but for copies that contradict the line sooner
         self._limits = limits
         self._prefer = prefer
         self._knows_partings = knows_partings

@@ -49,8 +49,6 @@ class LineWriter:
         ops: makes the calls.
 
     Attributes:
-        rows: what becomes of each offset, and the totals of that.
-        left_out: which batches stay out because of their transactions.
         result: what it has come to, once it is written.
         standing: how the copies stand beside that.
     """
@@ -70,8 +68,8 @@ class LineWriter:
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
         self._known_end = work.end_evidence.known_end(line)
         self._missing, holes = self._what_is_missing()
-        self.rows = FateRows(work.name, self._missing, holes)
-        self.left_out = BatchesLeftOut()
+        self.rows = FateRows(work.name, self._missing, holes)  # what becomes of each offset, and the totals of that
+        self.left_out = BatchesLeftOut()  # which batches stay out because of their transactions
         self._refused: dict[int, str] = {}
         self.latest_epoch = -1  # the newest leader epoch of the result, below 0 for none
 

@@ -25,19 +25,12 @@ _TOLD = 4  # names in a sentence
 
 
 class Beside(TupleValue):
-    """What is beside the segments of a result.
+    """What is beside the segments of a result."""
 
-    Args:
-        has_id: it has a partition.metadata.
-        log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
-        latest_epoch: the newest entry of its leader-epoch-checkpoint, below 0 for none.
-        is_lowered: the log-start-offset-checkpoint has a higher number in a source.
-    """
-
-    has_id: bool
-    log_start: int | None
-    latest_epoch: int
-    is_lowered: bool = False
+    has_id: bool  # it has a partition.metadata
+    log_start: int | None  # what the log-start-offset-checkpoint must say; None where it needs no entry
+    latest_epoch: int  # the newest entry of its leader-epoch-checkpoint, below 0 for none
+    is_lowered: bool = False  # the log-start-offset-checkpoint has a higher number in a source
 
 
 def steps_before(

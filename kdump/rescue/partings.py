@@ -22,20 +22,14 @@ if TYPE_CHECKING:
 
 
 class BranchBatch(TupleValue):
-    """A batch of a branch.
+    """A batch of a branch."""
 
-    Args:
-        offset, last_offset: of it.
-        epoch: its leader epoch, -1 for none.
-        identity: of its bytes: two batches of these offsets with the same one are the same batch.
-        side: where it can be read again; None where nobody has to.
-    """
-
+    # offset, last_offset: of it
     offset: int
     last_offset: int
-    epoch: int
-    identity: tuple[int, int]
-    side: Candidate | None = None
+    epoch: int  # its leader epoch, -1 for none
+    identity: tuple[int, int]  # of its bytes: two batches of these offsets with the same one are the same batch
+    side: Candidate | None = None  # where it can be read again; None where nobody has to
 
     def is_same(self, other: BranchBatch) -> bool:
         """Tell whether both are one batch. The epoch is outside of the CRC, and may be wrong in one of them."""
@@ -43,15 +37,10 @@ class BranchBatch(TupleValue):
 
 
 class Parting(TupleValue):
-    """How far a branch goes with the one that counts.
+    """How far a branch goes with the one that counts."""
 
-    Args:
-        cut: the first offset at which it is another history; NEVER where nothing shows that.
-        agreed: the last offset of the last batch below that which both have, -1 for none.
-    """
-
-    cut: int = NEVER
-    agreed: int = -1
+    cut: int = NEVER  # the first offset at which it is another history; NEVER where nothing shows that
+    agreed: int = -1  # the last offset of the last batch below that which both have, -1 for none
 
 
 def partings(

@@ -68,31 +68,19 @@ _MODE = 0o644
 
 
 class SalvageOptions(Value):
-    """What was asked for.
+    """What was asked for."""
 
-    Args:
-        segment_bytes: of a log at most.
-        prefer: the source that wins where sources contradict each other, None for none.
-        epochs: leader epochs of a replica that is known to be good, None where none was given.
-        below_log_start: batches below the log start offset count too.
-        limits: for reading records.
-        progress: somebody looks at the progress.
-        doubtful: path of a new file for records that no CRC vouches for, None for none.
-        deleted: which logs that a broker is to remove are read: "too", "alone", or None for none.
-        jobs: processes, one for a partition at a time; 0 for every core.
-        policies: what is known of topics.
-    """
-
-    segment_bytes: int
-    prefer: str | None
+    segment_bytes: int  # of a log at most
+    prefer: str | None  # the source that wins where sources contradict each other, None for none
+    # leader epochs of a replica that is known to be good, None where none was given
     epochs: tuple[EpochEntry, ...] | None
-    below_log_start: bool
-    limits: ReadLimits
-    progress: bool
-    doubtful: str | None = None
-    deleted: str | None = None
-    jobs: int = 1
-    policies: TopicPolicies = NO_POLICIES
+    below_log_start: bool  # batches below the log start offset count too
+    limits: ReadLimits  # for reading records
+    progress: bool  # somebody looks at the progress
+    doubtful: str | None = None  # path of a new file for records that no CRC vouches for, None for none
+    deleted: str | None = None  # which logs that a broker is to remove are read: "too", "alone", or None for none
+    jobs: int = 1  # processes, one for a partition at a time; 0 for every core
+    policies: TopicPolicies = NO_POLICIES  # what is known of topics
 
 
 class RefusalError(Exception):
@@ -108,21 +96,16 @@ class PartitionSalvage:
         options: what was asked for.
 
     Attributes:
-        read: the logs, once they are read, but for those of other partitions.
-        foreign: the logs of other partitions, which stay out.
-        notes: what there is to know, a sentence each.
-        findings: about what was not all read.
-        problems: what could not be read.
         left_unread: logs that a broker removes and that could not be read, once it was asked for those.
     """
 
     def __init__(self, name: str, copies: Sequence[Copy], options: SalvageOptions) -> None:
         self.name = name
-        self.read: list[ReadLog] = []
-        self.foreign: list[ReadLog] = []
-        self.notes: list[str] = []
-        self.findings: list[Finding] = []
-        self.problems: list[OpenFailure] = []
+        self.read: list[ReadLog] = []  # the logs, once they are read, but for those of other partitions
+        self.foreign: list[ReadLog] = []  # the logs of other partitions, which stay out
+        self.notes: list[str] = []  # what there is to know, a sentence each
+        self.findings: list[Finding] = []  # about what was not all read
+        self.problems: list[OpenFailure] = []  # what could not be read
         self.left_unread: list[OpenFailure] = []
         self._copies = copies
         self._options = options

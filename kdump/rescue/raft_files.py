@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 
 
 class RaftFiles(TupleValue):
-    """What is to be copied beside a salvaged metadata log.
+    """What is to be copied beside a salvaged metadata log."""
 
-    Args:
-        snapshot: path of the newest sound snapshot that a node keeps with the log, None where there is none.
-        offset: the first offset that is not in it.
-        empties_log: a node empties the log because of it.
-        quorum: paths of the sound quorum-states.
-    """
-
-    snapshot: str | None
-    offset: int
-    empties_log: bool
-    quorum: tuple[str, ...]
+    snapshot: str | None  # path of the newest sound snapshot that a node keeps with the log, None where there is none
+    offset: int  # the first offset that is not in it
+    empties_log: bool  # a node empties the log because of it
+    quorum: tuple[str, ...]  # paths of the sound quorum-states
 
 
 def raft_files(directories: Iterable[PartitionDir], start: int, end: int, latest_epoch: int) -> RaftFiles:

@@ -38,11 +38,8 @@ class Run:
         kind: "log", or "snapshot" for the content of a `.checkpoint` file.
 
     Attributes:
-        extents: position and bytes of each stretch of the image.
         batches, records: how many.
         offset, last_offset: of the first and the last record.
-        epochs: leader epoch and offset of the first batch of it, where it changes.
-        producer_ids: those of its batches.
         sequences: epoch and next sequence number of each producer of data.
         first_timestamp, max_timestamp: the lowest and the highest, ms since the epoch; None where batches have none.
         markers: producer id, epoch and offset of transaction markers, a bounded number.
@@ -52,11 +49,11 @@ class Run:
     def __init__(self, image: str, kind: str) -> None:
         self.image = image
         self.kind = kind
-        self.extents: list[tuple[int, int]] = []
+        self.extents: list[tuple[int, int]] = []  # position and bytes of each stretch of the image
         self.batches = self.records = 0
         self.offset = self.last_offset = 0
-        self.epochs: list[tuple[int, int]] = []
-        self.producer_ids: set[int] = set()
+        self.epochs: list[tuple[int, int]] = []  # leader epoch and offset of the first batch of it, where it changes
+        self.producer_ids: set[int] = set()  # those of its batches
         self.sequences: dict[int, tuple[int, int]] = {}  # by producer: epoch, and the sequence number that comes next
         self.first_timestamp: int | None = None
         self.max_timestamp: int | None = None
@@ -118,9 +115,6 @@ class RunBuilder:
         image: its path, as the user wrote it.
         limit: bytes that the records of one batch may have when decompressed.
         strict: holes between offsets count only behind a batch of the same producer.
-
-    Attributes:
-        runs: all of them, in the order of their places.
     """
 
     def __init__(self, source: Source, image: str, limit: int, *, strict: bool) -> None:
@@ -128,7 +122,7 @@ class RunBuilder:
         self._image = image
         self._strict = strict
         self._reader = RecordReader(limit, cut=KEPT)
-        self.runs: list[Run] = []
+        self.runs: list[Run] = []  # all of them, in the order of their places
         self._run: Run | None = None
         self._open: dict[tuple[int, int, int, int], Run] = {}  # by the key of each
 

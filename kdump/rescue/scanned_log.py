@@ -41,27 +41,19 @@ _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or ho
 
 
 class BadBytes(TupleValue):
-    """Bytes of a log that stay out.
+    """Bytes of a log that stay out."""
 
-    Args:
-        position, length: bytes.
-        offset, last_offset: as the header has them, or the neighbours leave free; None where nobody knows.
-        records: by the header; None where nobody can count them.
-        is_batch: a whole header stands there.
-        codes: names of what is wrong.
-        is_exact: the offsets are those of the header.
-        is_whole: a batch lies there with all its bytes, as its length and what follows tell.
-    """
-
+    # position, length: bytes
     position: int
     length: int
+    # offset, last_offset: as the header has them, or the neighbours leave free; None where nobody knows
     offset: int | None
     last_offset: int | None
-    records: int | None
-    is_batch: bool
-    codes: tuple[str, ...]
-    is_exact: bool
-    is_whole: bool = False
+    records: int | None  # by the header; None where nobody can count them
+    is_batch: bool  # a whole header stands there
+    codes: tuple[str, ...]  # names of what is wrong
+    is_exact: bool  # the offsets are those of the header
+    is_whole: bool = False  # a batch lies there with all its bytes, as its length and what follows tell
 
     @property
     def is_wrapper(self) -> bool:
@@ -97,43 +89,25 @@ class BadBytes(TupleValue):
 
 
 class ScannedLog(Value):
-    """What one log has.
+    """What one log has."""
 
-    Args:
-        runs: of batches that lie one behind the other and are all well.
-        places: what stays out, by position.
-        patches: that the runs count on.
-        fields: for each patch the finding that it comes from.
-        epochs: of the batches in the runs, in the order of the log.
-        wrappers: that were read.
-        has_transactions: there are transactional or control batches of producers.
-        gaps: how often offsets are missing between two batches that lie one behind the other.
-        lacks_records: a batch has fewer records than offsets.
-        findings: about what was not all read.
-        batches: how many are in the runs.
-        times: timestamp of the first of these, and the largest, ms; None where there is none.
-        is_renamed: its batches do not fit its name.
-        traced_to: the offset after the last batch that shows a cleaner at work; 0 for none.
-        holes: three numbers for each of these gaps: its first and last offset, and its position.
-        begins_below: the base offset of the first batch, where that lies below the name of the log, and the batch goes
-            beyond that: what the log before has of it counts there. None for another one.
-    """
-
-    runs: ValidRuns
-    places: list[BadBytes]
-    patches: tuple[Patch, ...]
-    fields: tuple[Finding, ...]
-    epochs: list[EpochRun]
-    wrappers: Wrappers
-    has_transactions: bool
-    gaps: int
-    lacks_records: bool
-    findings: list[Finding]
-    batches: int
-    times: tuple[int, int] | None
-    is_renamed: bool = False
-    traced_to: int = 0
-    holes: Sequence[int] = ()
+    runs: ValidRuns  # of batches that lie one behind the other and are all well
+    places: list[BadBytes]  # what stays out, by position
+    patches: tuple[Patch, ...]  # that the runs count on
+    fields: tuple[Finding, ...]  # for each patch the finding that it comes from
+    epochs: list[EpochRun]  # of the batches in the runs, in the order of the log
+    wrappers: Wrappers  # that were read
+    has_transactions: bool  # there are transactional or control batches of producers
+    gaps: int  # how often offsets are missing between two batches that lie one behind the other
+    lacks_records: bool  # a batch has fewer records than offsets
+    findings: list[Finding]  # about what was not all read
+    batches: int  # how many are in the runs
+    times: tuple[int, int] | None  # timestamp of the first of these, and the largest, ms; None where there is none
+    is_renamed: bool = False  # its batches do not fit its name
+    traced_to: int = 0  # the offset after the last batch that shows a cleaner at work; 0 for none
+    holes: Sequence[int] = ()  # three numbers for each of these gaps: its first and last offset, and its position
+    # the base offset of the first batch, where that lies below the name of the log, and the batch goes beyond that:
+    # what the log before has of it counts there. None for another one.
     begins_below: int | None = None
 
     @property

@@ -32,18 +32,12 @@ _SNAPSHOTS = 2  # a broker keeps those of the last two segments, and the one at 
 
 
 class Settings(TupleValue):
-    """How segments are written.
+    """How segments are written."""
 
-    Args:
-        segment_bytes: of a log at most.
-        interval: index.interval.bytes.
-        limits: for reading control records.
-        mode, owner: rights, and user and group, that the files are to have.
-    """
-
-    segment_bytes: int
-    interval: int
-    limits: ReadLimits
+    segment_bytes: int  # of a log at most
+    interval: int  # index.interval.bytes
+    limits: ReadLimits  # for reading control records
+    # mode, owner: rights, and user and group, that the files are to have
     mode: int
     owner: tuple[int, int]
 
@@ -76,8 +70,6 @@ class SegmentWriter:
 
     Attributes:
         batches, size, segments: what was written.
-        end: the offset after the last batch.
-        first_base: base offset of the first segment.
     """
 
     def __init__(
@@ -90,8 +82,8 @@ class SegmentWriter:
         refused: Callable[[Window, int, str], None],
     ) -> None:
         self.batches = self.size = self.segments = 0
-        self.end = log_start
-        self.first_base = 0
+        self.end = log_start  # the offset after the last batch
+        self.first_base = 0  # base offset of the first segment
         self._directory = directory
         self._partition = partition
         self._settings = settings

@@ -74,22 +74,15 @@ def partition_name(directory: str) -> str | None:
 
 
 class SourceLog(TupleValue):
-    """A log of a copy.
+    """A log of a copy."""
 
-    Args:
-        path: of it.
-        base: base offset by its name, or of the segment that it is under another name; None for a run of carve, and
-            where nothing tells it.
-        next_base: base offset of the segment after it in its directory.
-        source: the path that the user named.
-        misplaced: what is known of a log under the name of another segment.
-    """
-
-    path: str
+    path: str  # of it
+    # base offset by its name, or of the segment that it is under another name; None for a run of carve, and where
+    # nothing tells it
     base: int | None
-    next_base: int | None
-    source: str
-    misplaced: Misplaced | None = None
+    next_base: int | None  # base offset of the segment after it in its directory
+    source: str  # the path that the user named
+    misplaced: Misplaced | None = None  # what is known of a log under the name of another segment
 
 
 class Copy:
@@ -104,7 +97,6 @@ class Copy:
         swapped: what the directory is once its swaps are finished, where there are some.
 
     Attributes:
-        path: of the directory.
         swapped: paths of the `.swap` logs that are read as the logs that they become.
         today: its directory as it lies, without what a start makes of it.
         is_to_be_replaced: it is what a directory is today, and a start replaces logs of it.
@@ -120,7 +112,7 @@ class Copy:
         is_aside: bool = False,
         swapped: SwappedDir | None = None,
     ) -> None:
-        self.path = directory.path
+        self.path = directory.path  # of the directory
         self.swapped = () if swapped is None or directory is not swapped.directory else swapped.put
         self.is_aside = is_aside
         self.today = directory if swapped is None else swapped.today

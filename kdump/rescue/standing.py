@@ -26,16 +26,11 @@ _CHECKPOINTS = (FileKind.LOG_START, FileKind.RECOVERY_POINT, FileKind.REPLICATIO
 
 
 class Standing(Value):
-    """How the copies stand beside the result.
+    """How the copies stand beside the result."""
 
-    Args:
-        whole: paths of the directories that are sound, and have exactly what the result has.
-        damaged: paths of the others in which something is damaged, or missing.
-        short: of the sound ones those that end before the result does: the path, and the end.
-    """
-
-    whole: tuple[str, ...] = ()
-    damaged: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()  # paths of the directories that are sound, and have exactly what the result has
+    damaged: tuple[str, ...] = ()  # paths of the others in which something is damaged, or missing
+    # of the sound ones those that end before the result does: the path, and the end
     short: tuple[tuple[str, int], ...] = ()
 
     @property

@@ -39,14 +39,11 @@ class Target:
     Args:
         path: of the directory, as the user wrote it.
         ops: makes the calls.
-
-    Attributes:
-        fd: descriptor of the directory, once it is open.
     """
 
     def __init__(self, path: str, ops: FileOps) -> None:
         self.path = path
-        self.fd = -1
+        self.fd = -1  # descriptor of the directory, once it is open
         self._ops = ops
         self._sources: tuple[str, ...] = ()
         self._seen: list[str] = []  # what lay there when it was judged
@@ -227,9 +224,6 @@ class Staging:
         target: where they go.
         partition: its name.
         ops: makes the calls.
-
-    Attributes:
-        directory: descriptor of the temporary directory.
     """
 
     def __init__(self, target: Target, partition: str, ops: FileOps) -> None:
@@ -242,7 +236,7 @@ class Staging:
         self._buffer: list[bytes] = []
         self._held = 0
         self._rows = -1
-        self.directory = -1
+        self.directory = -1  # descriptor of the temporary directory
 
     def open(self) -> None:
         """Make the temporary directory and the temporary file of rows."""

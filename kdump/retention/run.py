@@ -49,32 +49,20 @@ _STATES = {
 
 
 class RetentionOptions(Value):
-    """The options of retention.
+    """The options of retention."""
 
-    Args:
-        config: of the broker and its topics.
-        now: the clock, ms.
-        high_watermark: of each log; None for its end.
-        log_start_offset: of each log; None for what the checkpoint says.
-        compaction: say what the cleaner does.
-        clean: simulate a pass of it.
-        collect: keep lists of batches and offsets.
-        progress: yield how far it is.
-        jobs: processes; 0 for one on each core.
-        max_batch_bytes, max_uncompressed_bytes: limits.
-    """
-
-    config: Config
-    now: int
-    high_watermark: int | None
-    log_start_offset: int | None
-    compaction: bool
-    clean: bool
-    collect: bool
-    progress: bool
+    config: Config  # of the broker and its topics
+    now: int  # the clock, ms
+    high_watermark: int | None  # of each log; None for its end
+    log_start_offset: int | None  # of each log; None for what the checkpoint says
+    compaction: bool  # say what the cleaner does
+    clean: bool  # simulate a pass of it
+    collect: bool  # keep lists of batches and offsets
+    progress: bool  # yield how far it is
+    # max_batch_bytes, max_uncompressed_bytes: limits
     max_batch_bytes: int
     max_uncompressed_bytes: int
-    jobs: int = 1
+    jobs: int = 1  # processes; 0 for one on each core
 
 
 def retention(paths: list[str], options: RetentionOptions) -> Iterator[RetentionItem]:

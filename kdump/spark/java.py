@@ -16,15 +16,10 @@ _VERSION = pattern(r'version "([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?')
 
 
 class Java(Value):
-    """A Java.
+    """A Java."""
 
-    Args:
-        path: of the program.
-        version: its first three numbers.
-    """
-
-    path: str
-    version: tuple[int, int, int]
+    path: str  # of the program
+    version: tuple[int, int, int]  # its first three numbers
 
 
 def find_java(java_home: str | None = None) -> Java:

@@ -21,19 +21,12 @@ if TYPE_CHECKING:
 
 
 class StateUnit(Value):
-    """What one task folds.
+    """What one task folds."""
 
-    Args:
-        table: groups, commits, transactions or open.
-        paths: that are read.
-        topic: only what is said of this topic; empty for all.
-        size: bytes of the logs that are read.
-    """
-
-    table: str
-    paths: tuple[str, ...]
-    topic: str
-    size: int
+    table: str  # groups, commits, transactions or open
+    paths: tuple[str, ...]  # that are read
+    topic: str  # only what is said of this topic; empty for all
+    size: int  # bytes of the logs that are read
 
 
 def state_units(table: str, paths: Sequence[str]) -> tuple[list[StateUnit], list[OpenFailure | Finding]]:

@@ -54,7 +54,6 @@ class DirectoryJudge:
         """Yield what is wrong with a partition.
 
         Args:
-            directory: it.
             late: takes what belongs to the files of the log directory.
         """
         check = self._check(directory)

@@ -57,25 +57,15 @@ _OF_TOPICS = ("topic", "partition", "config")
 
 
 class ClusterOptions(Value):
-    """What was asked for.
+    """What was asked for."""
 
-    Args:
-        at: ms; None for the end.
-        at_offset: the last record that counts; None for a time.
-        diff: two times, each ms or None for the end; None for no difference.
-        topics: only these; none for all.
-        checks: log directories that are compared with the state.
-        limits: what is read at most.
-        progress: yield how far it is.
-    """
-
-    at: int | None
-    at_offset: int | None
-    diff: tuple[int | None, int | None] | None
-    topics: frozenset[str]
-    checks: tuple[str, ...]
-    limits: ReadLimits
-    progress: bool = False
+    at: int | None  # ms; None for the end
+    at_offset: int | None  # the last record that counts; None for a time
+    diff: tuple[int | None, int | None] | None  # two times, each ms or None for the end; None for no difference
+    topics: frozenset[str]  # only these; none for all
+    checks: tuple[str, ...]  # log directories that are compared with the state
+    limits: ReadLimits  # what is read at most
+    progress: bool = False  # yield how far it is
 
     @property
     def untils(self) -> tuple[Until, ...]:

@@ -33,35 +33,20 @@ ROWS = (ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow)
 
 
 class Question(Value):
-    """What was asked for.
+    """What was asked for."""
 
-    Args:
-        what: the things that an answer has, in the plural.
-        kind: what the names are of, in the singular.
-        names: only these; none for all.
-        of: what else they are to have, as words behind them.
-        when: the time or the times, as words behind that; empty for the end.
-        is_diff: what changed, not what was there.
-        at: the time in ms; None for the end and for two times.
-        to_list: the command that lists all that is there now; None for none.
-        topic: of Kafka's own, one of whose partitions has the answer; empty where any log may have it.
-        of_commits: only committed offsets are an answer.
-        may_be_empty: that there is nothing is an answer.
-        is_alarm: that there is something is an error.
-    """
-
-    what: str
-    to_list: ShellCommand | None
-    kind: str = ""
-    names: tuple[str, ...] = ()
-    of: str = ""
-    when: str = ""
-    at: int | None = None
-    is_diff: bool = False
-    topic: str = ""
-    of_commits: bool = False
-    may_be_empty: bool = False
-    is_alarm: bool = False
+    what: str  # the things that an answer has, in the plural
+    to_list: ShellCommand | None  # the command that lists all that is there now; None for none
+    kind: str = ""  # what the names are of, in the singular
+    names: tuple[str, ...] = ()  # only these; none for all
+    of: str = ""  # what else they are to have, as words behind them
+    when: str = ""  # the time or the times, as words behind that; empty for the end
+    at: int | None = None  # the time in ms; None for the end and for two times
+    is_diff: bool = False  # what changed, not what was there
+    topic: str = ""  # of Kafka's own, one of whose partitions has the answer; empty where any log may have it
+    of_commits: bool = False  # only committed offsets are an answer
+    may_be_empty: bool = False  # that there is nothing is an answer
+    is_alarm: bool = False  # that there is something is an error
 
     @property
     def by_group(self) -> bool:

@@ -109,7 +109,6 @@ class GroupCoordinator:
         keep_gone: remember where what is deleted was deleted.
 
     Attributes:
-        topics: name of each topic that a share group has, by id.
         gone: offset and timestamp of what deleted a group or a commit, by its identity.
     """
 
@@ -117,7 +116,7 @@ class GroupCoordinator:
         self._doubt = doubt
         self._partition = partition
         self._keep_gone = keep_gone
-        self.topics: dict[str, str] = {}
+        self.topics: dict[str, str] = {}  # name of each topic that a share group has, by id
         self.gone: dict[tuple[str, ...], tuple[int, int]] = {}
         self._groups: dict[str, _Group] = {}
         self._numbers: dict[bytes, int] = {}  # of a commit by its key; ~number where its group must be made first

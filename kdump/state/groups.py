@@ -50,26 +50,17 @@ _NOT_HERE = (
 
 
 class GroupOptions(Value):
-    """What was asked for.
+    """What was asked for."""
 
-    Args:
-        at: ms; None for the end.
-        diff: two times, each ms or None for the end; None for no difference.
-        groups, topics: only these; none for all.
-        lag: say how far the logs go that are at hand.
-        limits: what is read at most.
-        jobs: processes; 0 for every core.
-        progress: yield how far it is.
-    """
-
-    at: int | None
-    diff: tuple[int | None, int | None] | None
+    at: int | None  # ms; None for the end
+    diff: tuple[int | None, int | None] | None  # two times, each ms or None for the end; None for no difference
+    # groups, topics: only these; none for all
     groups: frozenset[str]
     topics: frozenset[str]
-    lag: bool
-    limits: ReadLimits
-    jobs: int = 1
-    progress: bool = False
+    lag: bool  # say how far the logs go that are at hand
+    limits: ReadLimits  # what is read at most
+    jobs: int = 1  # processes; 0 for every core
+    progress: bool = False  # yield how far it is
 
     @property
     def passes(self) -> int:
@@ -142,13 +133,12 @@ class _Run:
     """One run.
 
     Attributes:
-        copies: the partitions under the paths.
         is_clean: all paths are directories that can be listed.
     """
 
     def __init__(self, paths: list[str], options: GroupOptions) -> None:
         self._held: list[Finding | OpenFailure] = []
-        self.copies = Copies(paths, self._held.append)
+        self.copies = Copies(paths, self._held.append)  # the partitions under the paths
         self.is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in self._held)
         self._options = options
         self._ends: dict[tuple[str, int, int | None], int | None] = {}

@@ -36,13 +36,9 @@ class PackedValue(bytes):
 
 
 class TooLarge(bytes):
-    """The first bytes of a key or a value that is not held: they say its type or version, and a control record's all.
+    """The first bytes of a key or a value that is not held: they tell its type or version; all of a control record."""
 
-    Attributes:
-        why: it cannot be read.
-    """
-
-    why: str
+    why: str  # it cannot be read
 
 
 def fields_of(chunk: Chunk) -> Callable[[memoryview, array[int]], tuple[bytes | None, bytes | None]]:

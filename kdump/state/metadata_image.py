@@ -131,18 +131,13 @@ NOWHERE = SetBy(None, None)
 
 
 class _Row:
-    """What there is one row of.
-
-    Attributes:
-        fields: of the record that a snapshot would hold, secrets as `Secret`.
-        origins: by field, where that is kept.
-    """
+    """What there is one row of."""
 
     __slots__ = ("fields", "origins")
 
     def __init__(self, fields: Fields) -> None:
-        self.fields = fields
-        self.origins: dict[str, SetBy] = {}
+        self.fields = fields  # of the record that a snapshot would hold, secrets as `Secret`
+        self.origins: dict[str, SetBy] = {}  # by field, where that is kept
 
 
 class MetadataImage:
@@ -155,8 +150,6 @@ class MetadataImage:
     Attributes:
         is_whole: it began with a snapshot or with the first record: changes of what is not known are wrong.
         last_contained: the time that the header of the snapshot has (ms), None before one was read.
-        is_finished: the footer of the snapshot was read.
-        gone: by kind and name, the record that has removed it.
     """
 
     def __init__(self, doubt: Callable[[CommitPlace, str], None], *, keep_origins: bool) -> None:
@@ -170,8 +163,8 @@ class MetadataImage:
         self._now = NOWHERE
         self.is_whole = True
         self.last_contained: int | None = None
-        self.is_finished = False
-        self.gone: dict[tuple[str, str], SetBy] = {}
+        self.is_finished = False  # the footer of the snapshot was read
+        self.gone: dict[tuple[str, str], SetBy] = {}  # by kind and name, the record that has removed it
 
     # --- reading ----------------------------------------------------------------------------------------------
     def add(self, path: str, chunk: Chunk, first: int, last: int | None, *, of_snapshot: bool = False) -> None:

@@ -36,15 +36,10 @@ class KraftSnapshot(TupleValue):
 
 
 class Until(TupleValue):
-    """What of the log counts.
+    """What of the log counts."""
 
-    Args:
-        when: ms; None where an offset or the end counts.
-        offset: the last record that counts; None for all.
-    """
-
-    when: int | None = None
-    offset: int | None = None
+    when: int | None = None  # ms; None where an offset or the end counts
+    offset: int | None = None  # the last record that counts; None for all
 
 
 class Begun(TupleValue):
@@ -65,9 +60,6 @@ class MetadataLog:
         limits: what is read at most.
         report: takes what is wrong, and what cannot be read.
 
-    Attributes:
-        log: the log itself.
-
     Reports: R07; what is wrong with a damaged log or snapshot.
     """
 
@@ -75,7 +67,7 @@ class MetadataLog:
         self._directory = directory
         self._limits = limits
         self._report = report
-        self.log = PartitionLog(directory, limits, report)
+        self.log = PartitionLog(directory, limits, report)  # the log itself
         self._doubt = Doubt(self.log, report, METADATA_TOPIC)
         self._unsound: set[str] = set()
         self._checked: dict[str, Checked] = {}

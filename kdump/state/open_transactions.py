@@ -25,26 +25,19 @@ if TYPE_CHECKING:
 
 
 class OpenTransaction(Value):
-    """A transaction without its marker.
+    """A transaction without its marker."""
 
-    Args:
-        entry: what a broker knows of its producer.
-        file, position, length: of its first batch.
-        since: maxTimestamp of that, ms.
-        blocked_records, blocked_bytes: from its first offset to the log end, of all producers.
-        end_offset: of the log.
-        last_timestamp: the largest of the log from its first offset on, ms.
-    """
-
-    entry: ProducerStateEntry
+    entry: ProducerStateEntry  # what a broker knows of its producer
+    # file, position, length: of its first batch
     file: str
     position: int
     length: int
-    since: int
+    since: int  # maxTimestamp of that, ms
+    # blocked_records, blocked_bytes: from its first offset to the log end, of all producers
     blocked_records: int
     blocked_bytes: int
-    end_offset: int
-    last_timestamp: int
+    end_offset: int  # of the log
+    last_timestamp: int  # the largest of the log from its first offset on, ms
 
 
 def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> Steps[list[OpenTransaction]]:

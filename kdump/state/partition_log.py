@@ -66,19 +66,12 @@ def up_to(size: int, path: str, items: Iterable[_T]) -> Iterator[_T | Progress]:
 
 
 class Cut(TupleValue):
-    """Up to where a log counts.
+    """Up to where a log counts."""
 
-    Args:
-        segment: its number.
-        position: where the next batch would begin.
-        offset: after the last batch.
-        when: the time that is asked for, ms; None for the end.
-    """
-
-    segment: int
-    position: int
-    offset: int
-    when: int | None = None
+    segment: int  # its number
+    position: int  # where the next batch would begin
+    offset: int  # after the last batch
+    when: int | None = None  # the time that is asked for, ms; None for the end
 
 
 _MOST_RANGES = 4  # that a sentence names
@@ -105,7 +98,6 @@ class PartitionLog:
 
     Attributes:
         directory, name: its directory, and TOPIC-N.
-        bases: base offsets of its segments.
         kind: of its files.
 
     Reports: F08, L19, O04, O07; what CheckedWalk and RecordChecks report, without notes.
@@ -120,7 +112,7 @@ class PartitionLog:
         self.name = directory.name if directory.key is None else "{}-{}".format(*directory.key)
         if directory.listing.failure is not None:
             report(directory.listing.failure)
-        self.bases = directory.log_bases
+        self.bases = directory.log_bases  # base offsets of its segments
         self._limits = limits
         self._report = report
         self._unread: list[tuple[str, int, Code]] = []  # logs, positions and codes of what was not read

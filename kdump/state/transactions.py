@@ -44,21 +44,13 @@ _NOT_HERE = (
 
 
 class TransactionOptions(Value):
-    """What was asked for.
+    """What was asked for."""
 
-    Args:
-        at: ms; None for the end.
-        hanging: only transactions that hang, or of which nobody can tell.
-        limits: what is read at most.
-        jobs: processes; 0 for every core.
-        progress: yield how far it is.
-    """
-
-    at: int | None
-    hanging: bool
-    limits: ReadLimits
-    jobs: int = 1
-    progress: bool = False
+    at: int | None  # ms; None for the end
+    hanging: bool  # only transactions that hang, or of which nobody can tell
+    limits: ReadLimits  # what is read at most
+    jobs: int = 1  # processes; 0 for every core
+    progress: bool = False  # yield how far it is
 
     @property
     def passes(self) -> int:
@@ -106,19 +98,12 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
 
 
 class _Loaded(Value):
-    """A partition of `__transaction_state`.
+    """A partition of `__transaction_state`."""
 
-    Args:
-        rows: its transactions.
-        partition: TOPIC-N.
-        last_time: the largest timestamp of its log, ms.
-        exact: no newer values can have been erased or lost.
-    """
-
-    rows: list[TransactionRow]
-    partition: str
-    last_time: int
-    exact: bool
+    rows: list[TransactionRow]  # its transactions
+    partition: str  # TOPIC-N
+    last_time: int  # the largest timestamp of its log, ms
+    exact: bool  # no newer values can have been erased or lost
 
 
 def _size(copies: Copies, options: TransactionOptions, key: tuple[str, int]) -> int:

@@ -63,20 +63,14 @@ class FoundFile(TupleValue):
 
 
 class Contents(Value):
-    """The entries of a directory, in the order of the output.
+    """The entries of a directory, in the order of the output."""
 
-    Args:
-        files: what a broker reads: segments by base offset, for each base in the order log, index, timeindex, txnindex,
-            snapshot; then KRaft snapshots, then text files.
-        leftovers: files with a known purpose under a name that no broker reads: `.deleted`, `.swap`, copies.
-        ignored: what has no meaning to a broker, or none to read.
-        skipped: symbolic links, special files, directories of another depth, and what cannot be listed.
-    """
-
+    # what a broker reads: segments by base offset, for each base in the order log, index, timeindex, txnindex,
+    # snapshot; then KRaft snapshots, then text files
     files: list[FoundFile]
-    leftovers: list[str]
-    ignored: list[str]
-    skipped: list[Skipped]
+    leftovers: list[str]  # files with a known purpose under a name that no broker reads: `.deleted`, `.swap`, copies
+    ignored: list[str]  # what has no meaning to a broker, or none to read
+    skipped: list[Skipped]  # symbolic links, special files, directories of another depth, and what cannot be listed
 
 
 def _matters(entry: os.DirEntry[str]) -> bool:
@@ -92,15 +86,11 @@ class DirectoryListing:
 
     Args:
         path: of the directory, as the user wrote it.
-
-    Attributes:
-        path: the same.
-        error: why it cannot be listed, None where it is.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.error: OSError | None = None
+        self.error: OSError | None = None  # why it cannot be listed, None where it is
         self._entries: dict[str, os.DirEntry[str] | RemoteEntry] = {}
         self._parsed: dict[str, FileName] = {}
         try:

@@ -67,17 +67,13 @@ class KnownEnd(TupleValue):
 
 
 class LostBehind(TupleValue):
-    """Offsets that a log had behind its last batch.
+    """Offsets that a log had behind its last batch."""
 
-    Args:
-        first, last: inclusive.
-        finding: what is wrong where no log is lost, else None.
-        is_sure: more than a checkpoint of the log.dir shows it, which is above the end after a truncation too.
-    """
-
+    # first, last: inclusive
     first: int
     last: int
-    finding: Finding | None
+    finding: Finding | None  # what is wrong where no log is lost, else None
+    # more than a checkpoint of the log.dir shows it, which is above the end after a truncation too
     is_sure: bool = True
 
 

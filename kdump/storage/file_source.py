@@ -27,18 +27,13 @@ _SPECIAL = (
 
 
 class OpenFailure(Value):
-    """The reason why a file is not read.
+    """The reason why a file is not read."""
 
-    Args:
-        path: as the user wrote it.
-        kind: "missing", "directory", "special", "symlink", "permission" or "other"; "read" where it was opened and not
-            read to its end, "limit" where a limit of the user keeps something back, "skipped" where that is meant so.
-        sentence: one line for the user, without the name of the program; the path in it is not escaped.
-    """
-
-    path: str
+    path: str  # as the user wrote it
+    # "missing", "directory", "special", "symlink", "permission" or "other"; "read" where it was opened and not read to
+    # its end, "limit" where a limit of the user keeps something back, "skipped" where that is meant so
     kind: str
-    sentence: str
+    sentence: str  # one line for the user, without the name of the program; the path in it is not escaped
 
     @property
     def missing(self) -> bool:
@@ -115,8 +110,6 @@ class FileSource:
 
     Attributes:
         size: bytes, when it was opened.
-        modified: ms since the epoch, when it was opened.
-        status: what the system knows of it, when it was opened.
 
     Raises:
         OSError: it cannot be opened; IsADirectoryError and NotRegularError among others.
@@ -137,8 +130,8 @@ class FileSource:
         except BaseException:
             os.close(self._fd)
             raise
-        self.status = status
-        self.modified = status.st_mtime_ns // 1_000_000
+        self.status = status  # what the system knows of it, when it was opened
+        self.modified = status.st_mtime_ns // 1_000_000  # ms since the epoch, when it was opened
         if self.manners is not None:
             self.manners.opened(self._fd)
 

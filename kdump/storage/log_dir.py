@@ -61,21 +61,15 @@ class LogDir:
     Args:
         path: of the directory, as the user wrote it.
         listing: of the directory, where it was listed already.
-
-    Attributes:
-        path: the same.
-        cache: where the files of its partitions are open.
-        on_read: is given each text file when it was read, once.
-        siblings: others that the user named with it, which may be the same broker's.
     """
 
     def __init__(self, path: str, listing: DirectoryListing | None = None) -> None:
         self.path = path
         if listing is not None:
             self.listing = listing
-        self.cache = OpenFileCache()
-        self.siblings: Sequence[LogDir] = ()
-        self.on_read: Callable[[StateFile], None] = lambda _file: None
+        self.cache = OpenFileCache()  # where the files of its partitions are open
+        self.siblings: Sequence[LogDir] = ()  # others that the user named with it, which may be the same broker's
+        self.on_read: Callable[[StateFile], None] = lambda _file: None  # is given each text file when it was read, once
         self._files: dict[FileKind, StateFile] = {}
 
     @cached_property

@@ -39,22 +39,15 @@ _SAMPLE = 64  # entries of an index
 
 
 class Misplaced(Value):
-    """A log under the name of another segment.
+    """A log under the name of another segment."""
 
-    Args:
-        path: of the log.
-        name: the base offset that its name tells.
-        base: the base offset of the segment that it is.
-        first, last: its offsets, inclusive.
-        files: the files of that segment that are there, under whatever names; the log is one.
-    """
-
-    path: str
-    name: int
-    base: int
+    path: str  # of the log
+    name: int  # the base offset that its name tells
+    base: int  # the base offset of the segment that it is
+    # first, last: its offsets, inclusive
     first: int
     last: int
-    files: dict[FileKind, str]
+    files: dict[FileKind, str]  # the files of that segment that are there, under whatever names; the log is one
 
     @property
     def right_path(self) -> str:

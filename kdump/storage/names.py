@@ -80,24 +80,16 @@ _LOG_NAME = len("00000000000000000000.log")
 
 
 class FileName(Value):
-    """The parts of a file name.
+    """The parts of a file name."""
 
-    Args:
-        kind: what the file is; also for copies, whose names have something before or behind.
-        base_offset: the number of the name: base offset of a segment, exclusive end offset of a producer
-            snapshot or of a KRaft snapshot; None where the name tells none.
-        suffixes: what follows the normal suffix: ("deleted",), ("bak",) ...
-        epoch: the leader epoch of a KRaft snapshot.
-        uuid: the remote segment of a tiered index, 22 characters of base64url.
-        is_exact: Kafka writes such a name, temporary suffixes included.
-    """
-
-    kind: FileKind
+    kind: FileKind  # what the file is; also for copies, whose names have something before or behind
+    # the number of the name: base offset of a segment, exclusive end offset of a producer snapshot or of a KRaft
+    # snapshot; None where the name tells none
     base_offset: int | None = None
-    suffixes: tuple[str, ...] = ()
-    epoch: int | None = None
-    uuid: str | None = None
-    is_exact: bool = False
+    suffixes: tuple[str, ...] = ()  # what follows the normal suffix: ("deleted",), ("bak",) ..
+    epoch: int | None = None  # the leader epoch of a KRaft snapshot
+    uuid: str | None = None  # the remote segment of a tiered index, 22 characters of base64url
+    is_exact: bool = False  # Kafka writes such a name, temporary suffixes included
 
     @property
     def is_live(self) -> bool:
@@ -123,45 +115,26 @@ class PartitionName(Value):
 
 
 class JavaName(Value):
-    """The kind that DumpLogSegments 4.3 takes a name for; errors are `class: message` of what it throws.
+    """The kind that DumpLogSegments 4.3 takes a name for; errors are `class: message` of what it throws."""
 
-    Args:
-        name: the last component of the path.
-        stem: up to the first dot.
-        suffix: from the last dot on, "" without a dot: then 4.3 ignores the file, and others throw `no_dot`.
-        base_offset: the stem as a long; None with an `error`.
-        error: what it throws where it needs the base offset.
-        end_offset: of a KRaft snapshot; None for bootstrap.checkpoint and all other names.
-        epoch: of a KRaft snapshot.
-        snapshot_error: what it throws for a .checkpoint with another name.
-        no_dot: what releases before 4.3 throw for a name without a dot.
-    """
-
-    name: str
-    stem: str
-    suffix: str
-    base_offset: int | None
-    error: str | None
-    end_offset: int | None = None
-    epoch: int | None = None
-    snapshot_error: str | None = None
-    no_dot: str | None = None
+    name: str  # the last component of the path
+    stem: str  # up to the first dot
+    suffix: str  # from the last dot on, "" without a dot: then 4.3 ignores the file, and others throw `no_dot`
+    base_offset: int | None  # the stem as a long; None with an `error`
+    error: str | None  # what it throws where it needs the base offset
+    end_offset: int | None = None  # of a KRaft snapshot; None for bootstrap.checkpoint and all other names
+    epoch: int | None = None  # of a KRaft snapshot
+    snapshot_error: str | None = None  # what it throws for a .checkpoint with another name
+    no_dot: str | None = None  # what releases before 4.3 throw for a name without a dot
 
 
 class Dispatch(Value):
-    """The treatment of a name by one release of DumpLogSegments.
+    """The treatment of a name by one release of DumpLogSegments."""
 
-    Args:
-        kind: how it reads the file; None when it ignores it, or throws before it looks.
-        base_offset: the base offset that it believes in, or the end offset of a KRaft snapshot.
-        epoch: the epoch of a KRaft snapshot.
-        error: `class: message` of what it throws because of the name.
-    """
-
-    kind: FileKind | None
-    base_offset: int | None = None
-    epoch: int | None = None
-    error: str | None = None
+    kind: FileKind | None  # how it reads the file; None when it ignores it, or throws before it looks
+    base_offset: int | None = None  # the base offset that it believes in, or the end offset of a KRaft snapshot
+    epoch: int | None = None  # the epoch of a KRaft snapshot
+    error: str | None = None  # `class: message` of what it throws because of the name
 
 
 def parse_name(name: str) -> FileName:

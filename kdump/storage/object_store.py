@@ -131,7 +131,6 @@ class RemoteSource(FileSource):
         path: URL.
 
     Attributes:
-        size: bytes, when it was opened.
         modified: ms since the epoch, when it was opened; 0 where the store does not say.
 
     Raises:
@@ -150,7 +149,7 @@ class RemoteSource(FileSource):
             raise FileNotFoundError(path)
         if found.type is fs.FileType.Directory:
             raise IsADirectoryError(path)
-        self.size = found.size
+        self.size = found.size  # bytes, when it was opened
         self.modified = (found.mtime_ns or 0) // 1_000_000
         self._file: Any = store.open_input_file(inside)
         self._held = memoryview(b"")

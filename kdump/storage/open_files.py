@@ -62,15 +62,11 @@ def _problem(path: str, error: OSError, *, follow: bool) -> OpenFailure:
 
 
 class OpenFileCache:
-    """The files of a run that are open, the latest used up to a bound: a partition can have thousands.
-
-    Attributes:
-        held: bytes of small files that are kept in memory so far.
-    """
+    """The files of a run that are open, the latest used up to a bound: a partition can have thousands."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[FileSource, bool]] = {}  # and whether a symbolic link leads to it
-        self.held = 0
+        self.held = 0  # bytes of small files that are kept in memory so far
 
     def open(self, path: str, *, follow: bool = True) -> CachedFile | OpenFailure:
         """Open a file, or say in one line why not; one that is open already is not opened again.

@@ -276,7 +276,6 @@ def demand_own(path: str, found: os.stat_result, what: str, *, is_alone: bool = 
 
     Args:
         path: of it.
-        found: what it is.
         what: it should be.
         is_alone: it must have no other name.
     """

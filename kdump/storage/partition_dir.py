@@ -66,13 +66,6 @@ class PartitionDir:
         log_dir: the log directory that it lies in.
         listing: of the directory, where it was listed already.
         is_partition: False for a log.dir as the place of its own files.
-
-    Attributes:
-        path, log_dir: the same.
-        name: of the directory.
-        parsed: what the name tells, None where it tells nothing.
-        cache: where its files are open.
-        learnt: what other modules have made of its files once, by the type of that.
     """
 
     def __init__(
@@ -80,10 +73,10 @@ class PartitionDir:
     ) -> None:
         self.path = path
         self.log_dir = log_dir
-        self.name = base_name(path)
-        self.parsed = parse_partition(self.name)
-        self.cache = log_dir.cache
-        self.learnt: dict[type, object] = {}
+        self.name = base_name(path)  # of the directory
+        self.parsed = parse_partition(self.name)  # what the name tells, None where it tells nothing
+        self.cache = log_dir.cache  # where its files are open
+        self.learnt: dict[type, object] = {}  # what other modules have made of its files once, by the type of that
         self._is_partition = is_partition
         self._files: dict[str, StateFile] = {}
         self._open: OrderedDict[int, Segment] = OrderedDict()
@@ -334,9 +327,6 @@ class InputDirectory:
         above: tells the path of the log directory that a partition directory lies in.
 
     Attributes:
-        path: the same.
-        is_partition: it has files of segments.
-        is_named_so: its name is that of a partition directory.
         log_dir: the directory itself, or the one that it lies in.
         partitions: the directory itself, or those in it, by topic and partition.
     """
@@ -344,8 +334,8 @@ class InputDirectory:
     def __init__(self, path: str, above: Callable[[str], str] = above) -> None:
         self.path = path
         listing = DirectoryListing(path)
-        self.is_partition = listing.has_segments
-        self.is_named_so = parse_partition(base_name(path)) is not None
+        self.is_partition = listing.has_segments  # it has files of segments
+        self.is_named_so = parse_partition(base_name(path)) is not None  # its name is that of a partition directory
         directories = [] if self.is_partition else listing.partitions()
         if self.is_partition or (self.is_named_so and not directories):
             self.log_dir = LogDir(above(path))

@@ -32,17 +32,11 @@ _COPY_BOOTSTRAP = (
 
 
 class RaftSnapshot(TupleValue):
-    """A snapshot of the metadata log, in the order in which a node has them. Source: OffsetAndEpoch.compareTo.
+    """A snapshot of the metadata log, in the order in which a node has them. Source: OffsetAndEpoch.compareTo."""
 
-    Args:
-        epoch: leader epoch of the last record that it covers.
-        offset: the first offset that is not in it.
-        name: of the file.
-    """
-
-    epoch: int
-    offset: int
-    name: str
+    epoch: int  # leader epoch of the last record that it covers
+    offset: int  # the first offset that is not in it
+    name: str  # of the file
 
 
 def raft_snapshots(names: Iterable[str], log_start: int = 0) -> list[RaftSnapshot]:
@@ -78,11 +72,7 @@ def is_ahead(snapshot: RaftSnapshot, end: int, latest_epoch: int) -> bool:
 
 
 def to_copy(finding: Finding) -> Finding:
-    """Return a finding about a snapshot, or the bootstrap snapshot of a log directory, with what mends it: a copy.
-
-    Args:
-        finding: it.
-    """
+    """Return a finding about a snapshot, or the bootstrap snapshot of a log directory, with what mends it: a copy."""
     if finding.severity is not Severity.ERROR:
         return finding
     remedy = _COPY_BOOTSTRAP if os.path.basename(finding.file) == BOOTSTRAP else COPY

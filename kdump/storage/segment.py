@@ -68,9 +68,6 @@ class Segment:
         is_open: a broker has not closed it: it may be at work, or have crashed. Zeros at the end of the indexes are
             no entries then, and the time index lacks its last one.
         files: paths of those whose names are not those of the log.
-
-    Attributes:
-        path, base_offset, is_open: the same.
     """
 
     def __init__(

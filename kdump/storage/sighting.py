@@ -34,48 +34,30 @@ _UNKNOWN = ": it was seen where the work was planned, and no directory.id tells 
 
 
 class Sighting(Value):
-    """What was seen of a directory.
+    """What was seen of a directory."""
 
-    Args:
-        directory: of a partition, or a log directory.
-        log_dir: the log directory that it lies in, or is.
-        identity: what tells it from all others, by `identity_of`; None where nothing does.
-        cluster, broker: whose it is, None where its meta.properties does not say it.
-        logs: name and size (bytes) of each log that is to be read.
-        is_alone: the user named its one log, and not the directory.
-    """
-
-    directory: str
-    log_dir: str
-    identity: str | None
+    directory: str  # of a partition, or a log directory
+    log_dir: str  # the log directory that it lies in, or is
+    identity: str | None  # what tells it from all others, by `identity_of`; None where nothing does
+    # cluster, broker: whose it is, None where its meta.properties does not say it
     cluster: str | None
     broker: int | None
-    logs: tuple[tuple[str, int], ...]
-    is_alone: bool = False
+    logs: tuple[tuple[str, int], ...]  # name and size (bytes) of each log that is to be read
+    is_alone: bool = False  # the user named its one log, and not the directory
 
 
 class Unseen(TupleValue):
-    """A file that is not read, and why.
+    """A file that is not read, and why."""
 
-    Attributes:
-        failure: the reason.
-        size: bytes that were seen of it, None where it was not seen before.
-        is_gone: it was removed since, by retention or the cleaner: no fault.
-    """
-
-    failure: OpenFailure
-    size: int | None
-    is_gone: bool
+    failure: OpenFailure  # the reason
+    size: int | None  # bytes that were seen of it, None where it was not seen before
+    is_gone: bool  # it was removed since, by retention or the cleaner: no fault
 
 
 class _Properties(TupleValue):
-    """What the meta.properties of a log directory says; None for what it does not.
+    """What the meta.properties of a log directory says; None for what it does not."""
 
-    Attributes:
-        has_any: there is one, and it says something.
-    """
-
-    has_any: bool = False
+    has_any: bool = False  # there is one, and it says something
     directory_id: str | None = None
     cluster: str | None = None
     broker: int | None = None

@@ -31,22 +31,15 @@ class StateFile:
         kind: which file it is.
         cache: decides whether a large producer snapshot stays in memory; else it is opened again when it is read.
         follow: whether a symbolic link is followed.
-
-    Attributes:
-        path, kind: the same.
-        failure: why it cannot be opened, None where it is open.
-        error: why it cannot be read, None where it is.
-        size: bytes, when it was opened.
-        source: its bytes; None after a failure or an error.
     """
 
     def __init__(self, path: str, kind: FileKind, cache: OpenFileCache, *, follow: bool = True) -> None:
         self.path = path
         self.kind = kind
-        self.failure: OpenFailure | None = None
-        self.error: OSError | None = None
-        self.size = 0
-        self.source: Source | None = None
+        self.failure: OpenFailure | None = None  # why it cannot be opened, None where it is open
+        self.error: OSError | None = None  # why it cannot be read, None where it is
+        self.size = 0  # bytes, when it was opened
+        self.source: Source | None = None  # its bytes; None after a failure or an error
         opened = open_source(path, follow=follow)
         if isinstance(opened, OpenFailure):
             self.failure = opened

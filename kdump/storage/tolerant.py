@@ -19,9 +19,6 @@ class TolerantSource:
     Args:
         source: the log.
         errors: that are passed over; by default those of the disk, not those of a file that shrinks.
-
-    Attributes:
-        error: the first that was passed over.
     """
 
     def __init__(self, source: Source, errors: type[OSError] = ReadFailedError) -> None:
@@ -30,7 +27,7 @@ class TolerantSource:
         self._errors = errors
         self._starts: list[int] = []  # of the ranges, ascending; they do not touch each other
         self._ends: list[int] = []
-        self.error: OSError | None = None
+        self.error: OSError | None = None  # the first that was passed over
 
     @property
     def is_growing(self) -> bool:

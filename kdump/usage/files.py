@@ -22,24 +22,16 @@ _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
 class DiskFile(Value):
-    """A regular file.
+    """A regular file."""
 
-    Args:
-        path: below the directory as the user wrote it.
-        size, allocated: bytes by its length, and on the disk.
-        part: LOG, INDEX, OTHER or LEFTOVER.
-        kind: which file it is; None where nobody knows.
-        modified: ms since the epoch.
-        device: of the file system.
-    """
-
-    path: str
+    path: str  # below the directory as the user wrote it
+    # size, allocated: bytes by its length, and on the disk
     size: int
     allocated: int
-    part: int
-    kind: str | None
-    modified: int
-    device: int
+    part: int  # LOG, INDEX, OTHER or LEFTOVER
+    kind: str | None  # which file it is; None where nobody knows
+    modified: int  # ms since the epoch
+    device: int  # of the file system
 
 
 def files_of(path: str, *, leftover: bool = False, without: Container[str] = ()) -> Iterator[DiskFile | OpenFailure]:

@@ -132,22 +132,15 @@ class UsagePart:
 
 
 class UsageShare(Value):
-    """What one part comes to.
+    """What one part comes to."""
 
-    Args:
-        places: by name; None for what has none.
-        names, error: sums by the names of batches, and what they may miss.
-        keys: sums by the names of records, None where nobody asked.
-        logs: that were read, and the bytes of each that count.
-        exact: the keys of all records could be told apart.
-    """
-
-    places: dict[str | None, _Place]
+    places: dict[str | None, _Place]  # by name; None for what has none
+    # names, error: sums by the names of batches, and what they may miss
     names: dict[str, array[int]]
     error: int
-    keys: KeyTable | None
-    logs: tuple[tuple[str, int], ...]
-    exact: bool
+    keys: KeyTable | None  # sums by the names of records, None where nobody asked
+    logs: tuple[tuple[str, int], ...]  # that were read, and the bytes of each that count
+    exact: bool  # the keys of all records could be told apart
 
 
 class PartFold:

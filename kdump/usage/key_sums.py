@@ -24,18 +24,13 @@ _NAMES = 4 << 20  # bytes of names
 
 
 class KeyTable(Value):
-    """The entries of a table as bytes, to go from one process to another.
+    """The entries of a table as bytes, to go from one process to another."""
 
-    Args:
-        entries, names: of the table, as the kernel has them.
-        count: entries.
-        error: bytes that a weight may miss.
-    """
-
+    # entries, names: of the table, as the kernel has them
     entries: bytes
     names: bytes
-    count: int
-    error: int
+    count: int  # entries
+    error: int  # bytes that a weight may miss
 
 
 class KeySums:

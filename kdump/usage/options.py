@@ -19,30 +19,19 @@ BY = ("topic", "partition", "kind", *BY_HEADERS, *BY_RECORDS)
 
 
 class UsageOptions(Value):
-    """What was asked for.
+    """What was asked for."""
 
-    Args:
-        by: one of BY.
-        top: rows with a name; None for all.
-        superseded: count the records that a newer one of the same key replaces.
-        full_at: bytes at which a disk is full; None: growth is not asked for.
-        now: the clock, ms since the epoch.
-        config: of the broker and its topics.
-        max_batch_bytes, max_uncompressed_bytes: limits.
-        progress: say how far it is.
-        jobs: processes, one for a directory at a time; 0 for every core.
-    """
-
-    by: str
-    top: int | None
-    superseded: bool
-    full_at: int | None
-    now: int
-    config: Config
+    by: str  # one of BY
+    top: int | None  # rows with a name; None for all
+    superseded: bool  # count the records that a newer one of the same key replaces
+    full_at: int | None  # bytes at which a disk is full; None: growth is not asked for
+    now: int  # the clock, ms since the epoch
+    config: Config  # of the broker and its topics
+    # max_batch_bytes, max_uncompressed_bytes: limits
     max_batch_bytes: int
     max_uncompressed_bytes: int
-    progress: bool = False
-    jobs: int = 1
+    progress: bool = False  # say how far it is
+    jobs: int = 1  # processes, one for a directory at a time; 0 for every core
 
     @property
     def reads_records(self) -> bool:

@@ -36,15 +36,11 @@ class Names:
 
     Args:
         room: names that are kept at least.
-
-    Attributes:
-        sums: by name.
-        error: bytes by which a weight may be too low, or a name's that is missing; 0 where all are exact.
     """
 
     def __init__(self, room: int = ROOM) -> None:
-        self.sums: dict[str, array[int]] = {}
-        self.error = 0
+        self.sums: dict[str, array[int]] = {}  # by name
+        self.error = 0  # bytes by which a weight may be too low, or a name's that is missing; 0 where all are exact
         self._room = room
 
     def of(self, name: str) -> array[int]:

@@ -48,17 +48,11 @@ def usage(paths: Sequence[str], options: UsageOptions) -> Iterator[Item]:
 
 
 class UsageUnit(Value):
-    """One partition in one path of the user, or what lies in none there.
+    """One partition in one path of the user, or what lies in none there."""
 
-    Args:
-        root: the path of the user.
-        name: TOPIC-N; None for what lies in no partition.
-        size: bytes of its logs, about.
-    """
-
-    root: str
-    name: str | None
-    size: int
+    root: str  # the path of the user
+    name: str | None  # TOPIC-N; None for what lies in no partition
+    size: int  # bytes of its logs, about
 
 
 def usage_units(paths: Sequence[str]) -> Iterator[UsageUnit | OpenFailure]:

@@ -22,16 +22,13 @@ class KeyMap:
 
     Args:
         sizes: room, ascending; four fifths of it are used.
-
-    Attributes:
-        is_full: there are more keys: records of those that came too late count as the newest.
     """
 
     def __init__(self, sizes: tuple[int, ...] = _SLOTS) -> None:
         self._slots, *self._more = sizes
         self._table = array("q", bytes(24)) * self._slots
         self._state = array("q", (0, -1))
-        self.is_full = False
+        self.is_full = False  # there are more keys: records of those that came too late count as the newest
 
     def put(self, chunk: Chunk) -> None:
         """Learn the keys of a chunk; those of control records do not count."""

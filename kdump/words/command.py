@@ -34,13 +34,10 @@ class ShellCommand(str):
     Args:
         words: the program first. A path is `named`, so that it is no option; what is no path comes through
             `operand`.
-
-    Attributes:
-        parts: the words of each command.
     """
 
     __slots__ = ("parts",)
-    parts: tuple[tuple[str, ...], ...]
+    parts: tuple[tuple[str, ...], ...]  # the words of each command
 
     def __new__(cls, *words: str) -> Self:
         """Make a command of its words."""

@@ -31,9 +31,6 @@ class OffsetMap:
         memory: bytes.
         load: how much of it may be filled, from 0 to 1.
 
-    Attributes:
-        latest: last offset that the map covers, -1 before the first.
-
     Source: SkimpyOffsetMap.
     """
 
@@ -43,7 +40,7 @@ class OffsetMap:
         self._is_too_small = self._slots * load <= 1
         self._table = memoryview(bytearray(max(SLOT, SLOT * self._slots))).cast("q")
         self._state = array("q", [0, -1])
-        self.latest = -1
+        self.latest = -1  # last offset that the map covers, -1 before the first
 
     @property
     def keys(self) -> int:
@@ -138,7 +135,6 @@ class CleanedSegment:
         tombstones: how many records without a value.
         horizons: the first and the last time at which tombstones can go, ms; None for none.
         markers: end markers that have such a time.
-        marker_horizons: the same of them.
         batch_rows: base offset, last offset, count (-1 below magic 2), delete horizon (-1 for none) of each batch.
         runs: first and last offset of records that follow each other.
     """
@@ -147,7 +143,7 @@ class CleanedSegment:
         self.base_offset = base_offset
         self.size = self.batches = self.records = self.tombstones = self.markers = 0
         self.horizons: tuple[int, int] | None = None
-        self.marker_horizons: tuple[int, int] | None = None
+        self.marker_horizons: tuple[int, int] | None = None  # the same of them
         self.batch_rows = Packed(4)
         self._collect = collect
         self._runs = Packed(2)

@@ -60,25 +60,17 @@ class Logs(Protocol):
 
 
 class LogToClean(Value):
-    """The task of one pass.
+    """The task of one pass."""
 
-    Args:
-        bases: base offsets of all segments.
-        modified: times of their .log files, ms.
-        first_dirty_offset, end: of the part that is to be cleaned; `end` is the base offset of a segment.
-        now: the clock, ms.
-        delete_retention_ms: of the topic.
-        producers: the active ones by their id.
-        max_uncompressed_bytes, max_batch_bytes: limits; a pass ends at a batch over them.
-    """
-
-    bases: list[int]
-    modified: list[int]
+    bases: list[int]  # base offsets of all segments
+    modified: list[int]  # times of their .log files, ms
+    # first_dirty_offset, end: of the part that is to be cleaned; `end` is the base offset of a segment
     first_dirty_offset: int
     end: int
-    now: int
-    delete_retention_ms: int
-    producers: Mapping[int, LastRecord]
+    now: int  # the clock, ms
+    delete_retention_ms: int  # of the topic
+    producers: Mapping[int, LastRecord]  # the active ones by their id
+    # max_uncompressed_bytes, max_batch_bytes: limits; a pass ends at a batch over them
     max_uncompressed_bytes: int
     max_batch_bytes: int
 
@@ -156,7 +148,6 @@ class Cleaner:
 
     Attributes:
         largest: by number of a segment that was read to its end the largest timestamp of its batches; -1 for none.
-        odd: numbers of segments in which something does not look right.
 
     Yields:
         from each method how far the pass is, the bytes that were read up to then.
@@ -190,7 +181,7 @@ class Cleaner:
         self._out = memoryview(bytearray(_OUTPUT))
         self._made = array("q", bytes(8 * layout.M_WIDTH)) * 4096
         self.largest: dict[int, int] = {}
-        self.odd: set[int] = set()
+        self.odd: set[int] = set()  # numbers of segments in which something does not look right
 
     # --- the offset map ---------------------------------------------------------------------------------------
     def build_map(self) -> Generator[Progress, None, int]:

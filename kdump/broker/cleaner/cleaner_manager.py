@@ -26,28 +26,18 @@ BELOW, ABOVE = "it is below the log start offset", "it is above the log end offs
 
 
 class Cleanable(Value):
-    """The cleanable part of a log.
+    """The cleanable part of a log."""
 
-    Args:
-        first_dirty_offset: where the part begins that no pass has seen.
-        reset: why the checkpoint does not count, and is corrected at once; empty when it does.
-        first_uncleanable_offset: where the part ends that may be cleaned.
-        why: what limits it; each that is equal to it.
-        clean_until_offset: the same, rounded down to a segment: a pass ends there.
-        clean_bytes, cleanable_bytes: of the .log files; the segment with the first dirty offset inside counts twice.
-        must_compact_now: the oldest dirty batch is older than max.compaction.lag.ms.
-        chosen: the cleaner takes the log when it comes to it.
-    """
-
-    first_dirty_offset: int
-    reset: str
-    first_uncleanable_offset: int
-    why: list[str]
-    clean_until_offset: int
+    first_dirty_offset: int  # where the part begins that no pass has seen
+    reset: str  # why the checkpoint does not count, and is corrected at once; empty when it does
+    first_uncleanable_offset: int  # where the part ends that may be cleaned
+    why: list[str]  # what limits it; each that is equal to it
+    clean_until_offset: int  # the same, rounded down to a segment: a pass ends there
+    # clean_bytes, cleanable_bytes: of the .log files; the segment with the first dirty offset inside counts twice
     clean_bytes: int
     cleanable_bytes: int
-    must_compact_now: bool
-    chosen: bool
+    must_compact_now: bool  # the oldest dirty batch is older than max.compaction.lag.ms
+    chosen: bool  # the cleaner takes the log when it comes to it
 
     @property
     def total_bytes(self) -> int:

@@ -34,17 +34,15 @@ class CleaningError(Exception):
     """The pass fails here: a broker marks the partition as uncleanable.
 
     Attributes:
-        why: what the cleaner throws, or what of ours kept the records from being read.
         number, position: of the segment, and the byte of the batch.
-        limit: it is a limit of ours.
     """
 
     def __init__(self, why: str, number: int, position: int, *, limit: bool = False) -> None:
         super().__init__(why)
-        self.why = why
+        self.why = why  # what the cleaner throws, or what of ours kept the records from being read
         self.number = number
         self.position = position
-        self.limit = limit
+        self.limit = limit  # it is a limit of ours
 
 
 class Pass(Protocol):

@@ -65,14 +65,13 @@ class Disk:
         wants_contents: keep what is written; else only what is needed to continue, once it is much.
 
     Attributes:
-        before: the files as they were.
         snapshots: names of the producer snapshots that are there, in the order in which they came: each recovered
             segment asks for them all.
         by_offset: the same by the offset in the name, as far as somebody has read that from it.
     """
 
     def __init__(self, files: Mapping[str, Source], *, wants_contents: bool) -> None:
-        self.before = files
+        self.before = files  # the files as they were
         self.snapshots: dict[str, int | None] = dict.fromkeys(sorted(filter(_is_snapshot, files)))
         self.by_offset: dict[int, str] = {}
         self._now = dict(files)

@@ -37,33 +37,22 @@ class Start(Enum):
 
 
 class PartitionFacts(Value):
-    """One partition as a broker finds it.
+    """One partition as a broker finds it."""
 
-    Args:
-        path: of the directory, as the user wrote it.
-        topic, partition: by its name.
-        state: "", "delete", "future" or "stray", by its name.
-        files: the regular files in it by name; read when they are needed, nothing is opened for writing.
-        interval: index.interval.bytes, of the topic.
-        now: the broker's clock, ms since the epoch: producers expire by it.
-        log_start: by the log-start-offset-checkpoint, 0 when it has none.
-        recovery_point: by the recovery-point-offset-checkpoint, 0 when it has none.
-        max_index_bytes: segment.index.bytes.
-        producer_expiration: producer.id.expiration.ms.
-        max_batch_bytes, max_uncompressed_bytes: limits of ours: over them the records of a control batch are not read.
-    """
-
-    path: str
+    path: str  # of the directory, as the user wrote it
+    # topic, partition: by its name
     topic: str
     partition: int
-    state: str
+    state: str  # "", "delete", "future" or "stray", by its name
+    # the regular files in it by name; read when they are needed, nothing is opened for writing
     files: Mapping[str, Source]
-    interval: int
-    now: int
-    log_start: int = 0
-    recovery_point: int = 0
-    max_index_bytes: int = INDEX_BYTES
-    producer_expiration: int = PRODUCER_EXPIRATION
+    interval: int  # index.interval.bytes, of the topic
+    now: int  # the broker's clock, ms since the epoch: producers expire by it
+    log_start: int = 0  # by the log-start-offset-checkpoint, 0 when it has none
+    recovery_point: int = 0  # by the recovery-point-offset-checkpoint, 0 when it has none
+    max_index_bytes: int = INDEX_BYTES  # segment.index.bytes
+    producer_expiration: int = PRODUCER_EXPIRATION  # producer.id.expiration.ms
+    # max_batch_bytes, max_uncompressed_bytes: limits of ours: over them the records of a control batch are not read
     max_batch_bytes: int = MAX_BATCH_BYTES
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
 
@@ -97,20 +86,13 @@ class Stops(Enum):
 
 
 class SegmentOutcome(Value):
-    """One segment.
+    """One segment."""
 
-    Args:
-        base_offset: of the segment.
-        action: what becomes of it.
-        size: of its log afterwards, bytes; 0 where it is deleted.
-        size_before: of its log before, bytes; 0 where there was none.
-        is_elsewhere: what its log had is in others afterwards: it was split, or compaction is finished in its place.
-    """
-
-    base_offset: int
-    action: Action
-    size: int
-    size_before: int
+    base_offset: int  # of the segment
+    action: Action  # what becomes of it
+    size: int  # of its log afterwards, bytes; 0 where it is deleted
+    size_before: int  # of its log before, bytes; 0 where there was none
+    # what its log had is in others afterwards: it was split, or compaction is finished in its place
     is_elsewhere: bool = False
 
     @property
@@ -120,42 +102,32 @@ class SegmentOutcome(Value):
 
 
 class Outcome(Value):
-    """What becomes of a partition.
+    """What becomes of a partition."""
 
-    Args:
-        disk: the files before and afterwards; as they are when it ended where it does not load.
-        segments: by base offset; none where the partition does not load.
-        log_start_offset, log_end_offset: afterwards; None where it does not load.
-        bytes_lost, records_lost: of logs, that are cut off or deleted, also where it does not load in the end; records
-            in batches whose CRC is right.
-        stops: what ends because of it, None where it loads.
-        exception: class and message as Java prints them; empty where it loads.
-        notes: files that were moved aside or thrown away on the way, and other things to know, in plain words.
-        hidden_records: that stay on disk, could be read before, and are outside of the log now; none of them is lost.
-        reused_offsets: first and last of those that right batches have today, and a torn one, and that are given out
-            again; None for none. By the right base offset where one is wrong.
-        torn: the torn batch with which the log ended; None for none.
-        stage, row: what the broker was at when it threw, and the base offset of the segment where it was at one.
-        has_unstable: a transaction was open or has ended at last, so the broker looks for the offset of it.
-        latest_epoch: the newest leader epoch of the log afterwards, -1 for none.
-    """
-
-    disk: Disk
-    segments: list[SegmentOutcome]
+    disk: Disk  # the files before and afterwards; as they are when it ended where it does not load
+    segments: list[SegmentOutcome]  # by base offset; none where the partition does not load
+    # log_start_offset, log_end_offset: afterwards; None where it does not load
     log_start_offset: int | None
     log_end_offset: int | None
+    # bytes_lost, records_lost: of logs, that are cut off or deleted, also where it does not load in the end; records in
+    # batches whose CRC is right
     bytes_lost: int = 0
     records_lost: int = 0
-    stops: Stops | None = None
-    exception: str = ""
+    stops: Stops | None = None  # what ends because of it, None where it loads
+    exception: str = ""  # class and message as Java prints them; empty where it loads
+    # files that were moved aside or thrown away on the way, and other things to know, in plain words
     notes: tuple[str, ...] = ()
-    has_unstable: bool = False
+    has_unstable: bool = False  # a transaction was open or has ended at last, so the broker looks for the offset of it
+    # that stay on disk, could be read before, and are outside of the log now; none of them is lost
     hidden_records: int = 0
+    # first and last of those that right batches have today, and a torn one, and that are given out again; None for
+    # none. By the right base offset where one is wrong.
     reused_offsets: tuple[int, int] | None = None
-    torn: TornBatch | None = None
+    torn: TornBatch | None = None  # the torn batch with which the log ended; None for none
+    # stage, row: what the broker was at when it threw, and the base offset of the segment where it was at one
     stage: str = ""
     row: int = 0
-    latest_epoch: int = -1
+    latest_epoch: int = -1  # the newest leader epoch of the log afterwards, -1 for none
 
     @property
     def loads(self) -> bool:

@@ -493,17 +493,11 @@ def count_records(log: Source, base: int, start: int) -> int:
 
 
 class Readable(TupleValue):
-    """What can be read of a log.
+    """What can be read of a log."""
 
-    Attributes:
-        last: the last offset of its right batches, by the right base offset where one is wrong; -1 for none.
-        behind: the records of right batches that reach over an end, by the stored base offset as a broker has it.
-        torn: the batch at its end whose own end is missing; None for none.
-    """
-
-    last: int
-    behind: int
-    torn: TornBatch | None
+    last: int  # the last offset of its right batches, by the right base offset where one is wrong; -1 for none
+    behind: int  # the records of right batches that reach over an end, by the stored base offset as a broker has it
+    torn: TornBatch | None  # the batch at its end whose own end is missing; None for none
 
 
 def readable(log: Source, base: int, next_base: int | None, end: int) -> Readable:

@@ -32,25 +32,17 @@ _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 
 
 class Cause(Value):
-    """The reason why a broker does not start, or takes a log directory offline.
+    """The reason why a broker does not start, or takes a log directory offline."""
 
-    Args:
-        stops: what ends.
-        exception: class and message as Java prints them.
-        path: of the file or directory that it dies of.
-        is_first: it ends before any partition is loaded, but for `after`.
-        after: path of the partition that is loaded before it ends all the same; empty for none.
-        code, file: of the finding that says what is wrong; of a partition that cannot be read because the log directory
-            is offline, that of the partition or file that took it offline.
-    """
-
-    stops: Stops
-    exception: str
-    path: str
-    is_first: bool = False
+    stops: Stops  # what ends
+    exception: str  # class and message as Java prints them
+    path: str  # of the file or directory that it dies of
+    is_first: bool = False  # it ends before any partition is loaded, but for `after`
+    # code, file: of the finding that says what is wrong; of a partition that cannot be read because the log directory
+    # is offline, that of the partition or file that took it offline
     code: str = ""
     file: str = ""
-    after: str = ""
+    after: str = ""  # path of the partition that is loaded before it ends all the same; empty for none
 
 
 def worst(causes: Sequence[Cause]) -> Cause:
@@ -59,16 +51,11 @@ def worst(causes: Sequence[Cause]) -> Cause:
 
 
 class LoadSettings(Value):
-    """The settings of a load, besides the files.
+    """The settings of a load, besides the files."""
 
-    Args:
-        now: the broker's clock, ms since the epoch.
-        config: of the broker and its topics.
-        interval: index.interval.bytes of all topics; None to take it from `config`, or else from the indexes.
-    """
-
-    now: int
-    config: Config
+    now: int  # the broker's clock, ms since the epoch
+    config: Config  # of the broker and its topics
+    # index.interval.bytes of all topics; None to take it from `config`, or else from the indexes
     interval: int | None = None
 
 

@@ -38,37 +38,25 @@ Columns = tuple["array[int]", "array[int]"]
 
 
 class Recovered(Value):
-    """A segment after its recovery.
+    """A segment after its recovery."""
 
-    Args:
-        base_offset: of the segment.
-        valid_bytes: of the log, up to where all is well; what a broker keeps, unless it throws.
-        truncated_bytes: that a broker cuts off.
-        offset_entries: columns of the offset index: offset (absolute), position.
-        time_entries: columns of the time index: timestamp (ms), offset (absolute).
-        aborted: the entries of the transaction index.
-        epochs: the leader epochs that were assigned on the way, in order.
-        producers: what is known of producers afterwards.
-        producers_offset: at which that is known: a snapshot that is taken now has this name.
-        end_offset: after the last batch of the valid bytes, the base offset if there is none. A broker that reads it by
-            the new index (LogSegment.readNextOffset) can find less where offsets fall after the last entry.
-        largest: the largest timestamp, with the last offset of its batch; -1 with the base offset if there is none.
-        failure: what ended the recovery before the end of the log, None if nothing did. When it `escapes` all is as it
-            was then: nothing is cut, and the largest timestamp is not in the time index; only where just that cannot be
-            appended the log is cut.
-    """
-
-    base_offset: int
-    valid_bytes: int
-    truncated_bytes: int
-    offset_entries: Columns
-    time_entries: Columns
-    aborted: list[AbortedTxn]
-    epochs: list[EpochEntry]
-    producers: Producers
-    producers_offset: int
+    base_offset: int  # of the segment
+    valid_bytes: int  # of the log, up to where all is well; what a broker keeps, unless it throws
+    truncated_bytes: int  # that a broker cuts off
+    offset_entries: Columns  # columns of the offset index: offset (absolute), position
+    time_entries: Columns  # columns of the time index: timestamp (ms), offset (absolute)
+    aborted: list[AbortedTxn]  # the entries of the transaction index
+    epochs: list[EpochEntry]  # the leader epochs that were assigned on the way, in order
+    producers: Producers  # what is known of producers afterwards
+    producers_offset: int  # at which that is known: a snapshot that is taken now has this name
+    # after the last batch of the valid bytes, the base offset if there is none. A broker that reads it by the new index
+    # (LogSegment.readNextOffset) can find less where offsets fall after the last entry.
     end_offset: int
+    # the largest timestamp, with the last offset of its batch; -1 with the base offset if there is none
     largest: TimestampOffset
+    # what ended the recovery before the end of the log, None if nothing did. When it `escapes` all is as it was then:
+    # nothing is cut, and the largest timestamp is not in the time index; only where just that cannot be appended the
+    # log is cut.
     failure: Failure | None
 
     def index(self) -> bytes:

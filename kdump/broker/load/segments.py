@@ -39,14 +39,11 @@ class LoadedSegments:
         disk: where their files are.
         facts: of the partition.
 
-    Attributes:
-        bases: their base offsets, ascending.
-
     Source: LogSegments.
     """
 
     def __init__(self, disk: Disk, facts: PartitionFacts) -> None:
-        self.bases: list[int] = []
+        self.bases: list[int] = []  # their base offsets, ascending
         self._disk = disk
         self._facts = facts
         self._indexes: dict[int, tuple[Source | None, OffsetIndex]] = {}

@@ -21,15 +21,10 @@ _KRAFT_DELETED = ".checkpoint.deleted"
 
 
 class Swapped(Value):
-    """The segments that took the place of others.
+    """The segments that took the place of others."""
 
-    Args:
-        new: base offsets of the segments that came.
-        covered: of those that went.
-    """
-
-    new: set[int]
-    covered: set[int]
+    new: set[int]  # base offsets of the segments that came
+    covered: set[int]  # of those that went
 
 
 NOTHING = Swapped(set(), set())

@@ -29,19 +29,13 @@ _TEMPORARY = (".deleted", ".cleaned", _SWAP)
 
 
 class SwappedDir(TupleValue):
-    """A directory once its swaps are finished.
+    """A directory once its swaps are finished."""
 
-    Args:
-        today: as it lies.
-        directory: as it will be; its paths are those of today. Where nothing is to be put in place the same as today.
-        put: paths of the `.swap` logs that become logs, in the order of their offsets.
-        replaced: paths of the logs that a start removes for them.
-    """
-
-    today: PartitionDir
+    today: PartitionDir  # as it lies
+    # as it will be; its paths are those of today. Where nothing is to be put in place the same as today.
     directory: PartitionDir
-    put: tuple[str, ...] = ()
-    replaced: tuple[str, ...] = ()
+    put: tuple[str, ...] = ()  # paths of the `.swap` logs that become logs, in the order of their offsets
+    replaced: tuple[str, ...] = ()  # paths of the logs that a start removes for them
 
     def damaged(self) -> list[str]:
         """Return those of the logs that are put in place of which not all is right: others may have what they lack."""

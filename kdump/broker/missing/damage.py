@@ -29,26 +29,22 @@ _MOST = 1000  # pieces between two batches, or ranges, that are held
 
 
 class _Piece(TupleValue):
-    """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound.
+    """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound."""
 
-    Args:
-        start, end: the bytes.
-        certainty, because: of the loss.
-        first, last, records: what their header says.
-        body_end: where the batch ends by that header, None where it does not say it. Where that is not where the next
-            one begins, the batch is not all that was here: what the header leaves free is no hole.
-        is_odd: the records that the header tells cannot be in its offsets, or in its bytes.
-    """
-
+    # start, end: the bytes
     start: int
     end: int
+    # certainty, because: of the loss
     certainty: Certainty
     because: tuple[str, ...]
+    # first, last, records: what their header says
     first: int | None = None
     last: int | None = None
     records: int | None = None
+    # where the batch ends by that header, None where it does not say it. Where that is not where the next one begins,
+    # the batch is not all that was here: what the header leaves free is no hole.
     body_end: int | None = None
-    is_odd: bool = False
+    is_odd: bool = False  # the records that the header tells cannot be in its offsets, or in its bytes
 
 
 class DamageFold:

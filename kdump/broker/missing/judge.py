@@ -48,23 +48,17 @@ _DELETE = frozenset(("delete",))
 
 
 class Surroundings(TupleValue):
-    """What lies around the logs of a partition and says something of its holes.
+    """What lies around the logs of a partition and says something of its holes."""
 
-    Args:
-        topic: of the partition; None where its directory has no such name.
-        first_base, last_base: base offsets of its first and last segment; 0 without one.
-        cleaned_to: its entry in cleaner-offset-checkpoint; None for none.
-        salvaged: offsets that were lost or doubtful when salvage made the partition.
-        is_tiered: tells whether its log goes on in remote storage, below the first local segment.
-        policy: tells what is known of the topic's cleanup.policy; asked for only where that decides.
-    """
-
-    topic: str | None
+    topic: str | None  # of the partition; None where its directory has no such name
+    # first_base, last_base: base offsets of its first and last segment; 0 without one
     first_base: int
     last_base: int
-    cleaned_to: int | None
-    salvaged: RangeSet
+    cleaned_to: int | None  # its entry in cleaner-offset-checkpoint; None for none
+    salvaged: RangeSet  # offsets that were lost or doubtful when salvage made the partition
+    # tells whether its log goes on in remote storage, below the first local segment
     is_tiered: Callable[[], bool] = lambda: False
+    # tells what is known of the topic's cleanup.policy; asked for only where that decides
     policy: Callable[[], CleanupPolicy] = partial(CleanupPolicy, None)
 
 
@@ -73,17 +67,11 @@ NOTHING_AROUND = Surroundings(None, 0, 0, None, RangeSet())
 
 
 class HoleVerdict(TupleValue):
-    """What is to be said of a hole.
+    """What is to be said of a hole."""
 
-    Args:
-        certainty: LOST, ABSENT or UNEXPLAINED.
-        because: the finding that says why nobody can tell: L17, L19 or X04; None where it is told.
-        is_known: it was lost before salvage made the partition.
-    """
-
-    certainty: Certainty
-    because: Code | None = None
-    is_known: bool = False
+    certainty: Certainty  # LOST, ABSENT or UNEXPLAINED
+    because: Code | None = None  # the finding that says why nobody can tell: L17, L19 or X04; None where it is told
+    is_known: bool = False  # it was lost before salvage made the partition
 
     @property
     def is_lost(self) -> bool:
@@ -107,17 +95,13 @@ class HoleJudge:
 
     Args:
         around: the partition.
-
-    Attributes:
-        traced_to: the offset after the last batch in which a cleaner has left a trace; 0 for none so far.
-        holes: how many there are so far that rows 0 to 2 do not decide; those that adjoin each other are one.
     """
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._end = around.last_base
-        self.traced_to = 0
-        self.holes = 0
+        self.traced_to = 0  # the offset after the last batch in which a cleaner has left a trace; 0 for none so far
+        self.holes = 0  # how many there are so far that rows 0 to 2 do not decide; those that adjoin each other are one
         self._hole_end: int | None = None
         self._is_counted = False  # the hole that ends there, or a part of it
 

@@ -38,16 +38,12 @@ class HolesAmong:
 
     Args:
         missing_bytes: so many.
-
-    Attributes:
-        first: the first of them; None before it has come.
-        count: how many they are.
     """
 
     def __init__(self, missing_bytes: int | None) -> None:
         self.missing_bytes = missing_bytes
-        self.first: MissingRange | None = None
-        self.count = 0
+        self.first: MissingRange | None = None  # the first of them; None before it has come
+        self.count = 0  # how many they are
         self._others: list[str] = []
 
     def add(self, hole: MissingRange) -> None:
@@ -81,11 +77,9 @@ class PartitionLosses:
         judge: of holes; it has taken all into account that lies before.
 
     Attributes:
-        offsets_lost: of all losses so far that count.
         verdicts: of holes, by their last offset, since somebody emptied it: also of what is cut off behind a log. Those
             of holes that have waited, and that a cleaner has made, are not among them.
         unexplained: by code, L17 or L19, the first hole that it is about, as a loss, and how many there are.
-        among: by log the holes in one of which bytes are missing.
     """
 
     def __init__(self, path: str, partition: str, start: int, judge: HoleJudge) -> None:
@@ -95,10 +89,10 @@ class PartitionLosses:
         self._judge = judge
         self._waiting = MissingColumns()
         self._whole: MissingColumns | None = None
-        self.offsets_lost = 0
+        self.offsets_lost = 0  # of all losses so far that count
         self.verdicts: dict[int, tuple[MissingRange, HoleVerdict]] = {}
         self.unexplained: dict[Code, tuple[Loss, int]] = {}
-        self.among: dict[str, HolesAmong] = {}
+        self.among: dict[str, HolesAmong] = {}  # by log the holes in one of which bytes are missing
         self._named_to: dict[Code, int] = {}  # where the last of the holes ends that are counted there
 
     def is_waiting(self, last: int) -> bool:

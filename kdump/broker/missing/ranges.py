@@ -21,32 +21,23 @@ class Proof(Enum):
 
 
 class MissingRange(TupleValue):
-    """Offsets that readers of a log do not get: a hole, which no bytes stand for, or those of damaged bytes.
+    """Offsets that readers of a log do not get: a hole, which no bytes stand for, or those of damaged bytes."""
 
-    Args:
-        first, last: offsets, inclusive.
-        because: names of the codes that tell of them; of a hole O04, O07, or at the end of a log what shows that it
-            went on.
-        file: the log.
-        position, length: of their bytes; of a hole the batch behind it, and 0.
-        records: None where nobody can count them.
-        certainty: None for a hole, of which `HoleJudge` says what to think.
-        proof: what the indexes say of a hole; None for nothing.
-        missing_bytes: so many were in it, or in several together, by the offset index; None where that does not tell.
-        is_vouched: a CRC vouches for the records, whatever their offsets are.
-    """
-
+    # first, last: offsets, inclusive
     first: int
     last: int
+    # names of the codes that tell of them; of a hole O04, O07, or at the end of a log what shows that it went on
     because: tuple[str, ...] = ()
-    file: str = ""
+    file: str = ""  # the log
+    # position, length: of their bytes; of a hole the batch behind it, and 0
     position: int = 0
     length: int = 0
-    records: int | None = None
-    certainty: Certainty | None = None
-    proof: Proof | None = None
+    records: int | None = None  # None where nobody can count them
+    certainty: Certainty | None = None  # None for a hole, of which `HoleJudge` says what to think
+    proof: Proof | None = None  # what the indexes say of a hole; None for nothing
+    # so many were in it, or in several together, by the offset index; None where that does not tell
     missing_bytes: int | None = None
-    is_vouched: bool = False
+    is_vouched: bool = False  # a CRC vouches for the records, whatever their offsets are
 
     @property
     def is_by_checkpoints(self) -> bool:

@@ -50,8 +50,6 @@ class StateManager:
             one offset. Where offsets ascend it makes no difference.
 
     Attributes:
-        aborted: the entries of the transaction index.
-        offset: after the last batch of magic 2: what a producer snapshot would be called.
         first_completed: the lowest first offset of a transaction that has ended, None when none has.
 
     Source: ProducerStateManager, ProducerAppendInfo, LogSegment.updateProducerState.
@@ -68,8 +66,8 @@ class StateManager:
         *,
         keeps_ends: bool = False,
     ) -> None:
-        self.offset = offset
-        self.aborted: list[AbortedTxn] = []
+        self.offset = offset  # after the last batch of magic 2: what a producer snapshot would be called
+        self.aborted: list[AbortedTxn] = []  # the entries of the transaction index
         self.first_completed: int | None = None
         self._start = producers
         self._entries = dict(producers.entries)

@@ -37,8 +37,6 @@ class ProducerStates:
         facts: the clock, and after how long producers expire.
 
     Attributes:
-        producers: what is known.
-        end: offset up to which that is.
         first_completed: the lowest first offset of a transaction that has ended in a replay, None when none has.
 
     Raises:
@@ -48,8 +46,8 @@ class ProducerStates:
     """
 
     def __init__(self, disk: Disk, facts: PartitionFacts) -> None:
-        self.producers = Producers.empty()
-        self.end = 0
+        self.producers = Producers.empty()  # what is known
+        self.end = 0  # offset up to which that is
         self.first_completed: int | None = None
         self._latest = 0  # offset of the latest snapshot that was read or taken
         self._disk = disk

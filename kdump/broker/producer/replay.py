@@ -38,43 +38,27 @@ _STALE = 64  # ended transactions in the heap, besides as many as are open
 
 
 class Abort(TupleValue):
-    """An ABORT marker.
+    """An ABORT marker."""
 
-    Args:
-        number: of the end markers in the segment, from 0.
-        producer_id: whose transaction it ends.
-        first_offset: where that began in the segment, -1 if it did not.
-        last_offset: base offset of the marker's batch.
-        other_first_offset: of the earliest other one that began in the segment and is open, -1 for none.
-    """
-
-    number: int
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    other_first_offset: int
+    number: int  # of the end markers in the segment, from 0
+    producer_id: int  # whose transaction it ends
+    first_offset: int  # where that began in the segment, -1 if it did not
+    last_offset: int  # base offset of the marker's batch
+    other_first_offset: int  # of the earliest other one that began in the segment and is open, -1 for none
 
 
 class SegmentProducers(Value):
-    """The producers in the batches of one segment, independent of the batches before it.
+    """The producers in the batches of one segment, independent of the batches before it."""
 
-    Args:
-        file: the log, as the user wrote its path.
-        entries: the last state of each producer by its id; INHERITED is what no batch has said. The batch is INHERITED
-            as long as the epoch is as before. A transaction from before continues in one that begins here before the
-            first end marker.
-        ends: number of the first end marker of each producer that has one.
-        aborts: ABORT markers in file order: those of transactions that began here, and the first end markers.
-        strays: the row of the first batch of each producer that is outside of transactions, if none inside comes first.
-        complete: every batch was there to be read.
-    """
-
-    file: str
+    file: str  # the log, as the user wrote its path
+    # the last state of each producer by its id; INHERITED is what no batch has said. The batch is INHERITED as long as
+    # the epoch is as before. A transaction from before continues in one that begins here before the first end marker.
     entries: dict[int, ProducerStateEntry]
-    ends: dict[int, int]
-    aborts: list[Abort]
+    ends: dict[int, int]  # number of the first end marker of each producer that has one
+    aborts: list[Abort]  # ABORT markers in file order: those of transactions that began here, and the first end markers
+    # the row of the first batch of each producer that is outside of transactions, if none inside comes first
     strays: dict[int, array[int]]
-    complete: bool
+    complete: bool  # every batch was there to be read
 
     @property
     def has_transactions(self) -> bool:
@@ -85,17 +69,12 @@ class SegmentProducers(Value):
 class Producers(Value):
     """The state of all producers at one offset.
 
-    Args:
-        entries: the state of each producer by its id.
-        complete: nothing between the start and here was unreadable.
-        start: offset at which the replay began.
-
     Source: ProducerStateManager.
     """
 
-    entries: dict[int, ProducerStateEntry]
-    complete: bool
-    start: int
+    entries: dict[int, ProducerStateEntry]  # the state of each producer by its id
+    complete: bool  # nothing between the start and here was unreadable
+    start: int  # offset at which the replay began
 
     @classmethod
     def empty(cls, start: int = 0) -> Self:

@@ -38,14 +38,10 @@ _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 
 class Aborts(TupleValue):
-    """What a transaction index says: of all markers with offsets in a range, those that are in no entry were commits.
+    """What a transaction index tells: of all markers with offsets in a range, those in no entry were commits."""
 
-    Args:
-        entries: they, ascending by their last offsets.
-        first, last: the range, inclusive.
-    """
-
-    entries: Sequence[AbortedTxn]
+    entries: Sequence[AbortedTxn]  # they, ascending by their last offsets
+    # first, last: the range, inclusive
     first: int
     last: int
 
@@ -82,35 +78,23 @@ def told_by_index(
 
 
 class Told(TupleValue):
-    """What became of the batches of a producer, not its markers, with first offsets in [start, stop).
+    """What became of the batches of a producer, not its markers, with first offsets in [start, stop)."""
 
-    Args:
-        producer, start, stop: which.
-        fate: COMMITTED, ABORTED or IN_DOUBT.
-        hole: that may have ended their transaction, None for none: a marker tells their fate.
-        agrees: the next marker of the producer that is there says the same.
-    """
-
+    # producer, start, stop: which
     producer: int
     start: int
     stop: int
-    fate: str
-    hole: MissingRange | None
-    agrees: bool
+    fate: str  # COMMITTED, ABORTED or IN_DOUBT
+    hole: MissingRange | None  # that may have ended their transaction, None for none: a marker tells their fate
+    agrees: bool  # the next marker of the producer that is there says the same
 
 
 class _Piece(TupleValue):
-    """Batches of a producer between which nothing can have ended its transaction.
+    """Batches of a producer between which nothing can have ended its transaction."""
 
-    Args:
-        first: offset.
-        epoch: of the producer.
-        behind: number of the first hole behind them, as far as there is one.
-    """
-
-    first: int
-    epoch: int
-    behind: int
+    first: int  # offset
+    epoch: int  # of the producer
+    behind: int  # number of the first hole behind them, as far as there is one
 
 
 class TransactionFates:

@@ -97,7 +97,6 @@ class EpochsAround:
         """Whether the checkpoint could have had an entry for the epoch of a batch that it contradicts.
 
         Args:
-            batch: it.
             known: the epoch that the checkpoint has for it.
             after: that of the batch behind it, None where there is none.
         """

@@ -26,15 +26,10 @@ if TYPE_CHECKING:
 
 
 class FrameVerdict(Value):
-    """The verdict about the bytes up to `end`.
+    """The verdict about the bytes up to `end`."""
 
-    Args:
-        end: file position, exclusive.
-        magic: of the batch that they are; None for a gap.
-    """
-
-    end: int
-    magic: int | None
+    end: int  # file position, exclusive
+    magic: int | None  # of the batch that they are; None for a gap
 
 
 class Judge:

@@ -42,22 +42,16 @@ _LOOKS = (
 
 
 class StandingHeader(Value):
-    """A header in a gap in which every field makes sense: of magic 2, or that of an older batch that is torn.
+    """A header in a gap in which every field makes sense: of magic 2, or that of an older batch that is torn."""
 
-    Args:
-        position: of its first byte.
-        end: where its batch ended, by its length; None where the length makes no sense.
-        first, last: its offsets.
-        count: of its records; None where that part of it is gone, and for an old wrapper, which does not tell it.
-        length: of the header itself, bytes.
-    """
-
-    position: int
-    end: int | None
+    position: int  # of its first byte
+    end: int | None  # where its batch ended, by its length; None where the length makes no sense
+    # first, last: its offsets
     first: int
     last: int
+    # of its records; None where that part of it is gone, and for an old wrapper, which does not tell it
     count: int | None
-    length: int = layout.RECORDS_AT
+    length: int = layout.RECORDS_AT  # of the header itself, bytes
 
     def up_to(self, stop: int) -> StandingHeader | None:
         """The header when zeros begin at a position; None where too little of it is left."""
@@ -68,20 +62,14 @@ class StandingHeader(Value):
 
 
 class _Part(Value):
-    """Bytes of one kind.
+    """Bytes of one kind."""
 
-    Args:
-        start, end: file positions, half-open.
-        is_zero: nothing but zeros.
-        header: that stands at the start of them; None for none.
-        unreadable: why the disk could not read them; None where it could.
-    """
-
+    # start, end: file positions, half-open
     start: int
     end: int
-    is_zero: bool
-    header: StandingHeader | None = None
-    unreadable: str | None = None
+    is_zero: bool  # nothing but zeros
+    header: StandingHeader | None = None  # that stands at the start of them; None for none
+    unreadable: str | None = None  # why the disk could not read them; None where it could
 
 
 class Gap:

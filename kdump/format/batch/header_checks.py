@@ -49,9 +49,6 @@ class HeaderChecks:
         known_end: tells where other files know the last segment to end.
         around: what lies around the log says of leader epochs; None where nobody knows.
 
-    Attributes:
-        follow_producers: look at sequences; off for topics where they say nothing.
-
     Reports: B05-B09, B11, O01-O05, E01, E02, P01, P02.
     """
 
@@ -70,7 +67,7 @@ class HeaderChecks:
         self.offsets = OffsetFold(file, report, segment, next_base, known_end, around.begins)
         self.epochs = EpochFold(file, report, around)
         self._sequences = SequenceFold(file, report)
-        self.follow_producers = True
+        self.follow_producers = True  # look at sequences; off for topics where they say nothing
 
     @property
     def state(self) -> tuple[tuple[object, ...], dict[int, tuple[int, int]]]:

@@ -28,14 +28,10 @@ _PLACES = {
 
 
 class Patch(Value):
-    """Some bytes of a file that become others, of the same number.
+    """Some bytes of a file that become others, of the same number."""
 
-    Args:
-        position: of the first.
-        old, new: the bytes.
-    """
-
-    position: int
+    position: int  # of the first
+    # old, new: the bytes
     old: bytes
     new: bytes
 

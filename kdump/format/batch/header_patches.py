@@ -40,11 +40,6 @@ class HeaderPatches:
         next_base: of the next segment; None for the last one.
         around: what lies around the log says of leader epochs.
         known_end: where other files know the last one to end, as `log_end_by` has it.
-
-    Attributes:
-        patches: by position of the field.
-        end: the offset after the last batch.
-        end_before: that of the log as it is.
     """
 
     def __init__(
@@ -55,9 +50,9 @@ class HeaderPatches:
         self._base = base
         self._next_base = next_base
         self._known_end = known_end
-        self.patches: dict[int, Patch] = {}
-        self.end: int | None = None
-        self.end_before: int | None = None
+        self.patches: dict[int, Patch] = {}  # by position of the field
+        self.end: int | None = None  # the offset after the last batch
+        self.end_before: int | None = None  # that of the log as it is
         self._positions: set[int] = set()
         self._has_holes = False
 

@@ -33,17 +33,11 @@ _SMALL = 64 * 1024  # a candidate without a header after it is tried up to this 
 
 
 class Boundary(Value):
-    """The end of a search.
+    """The end of a search."""
 
-    Args:
-        position: the next confirmed boundary, the end of the log when there is none.
-        magic: how to read the damaged batch when its CRC is right up to `position`; None when it is not.
-        spent: the search ended early because its budget was spent.
-    """
-
-    position: int
-    magic: int | None
-    spent: bool = False
+    position: int  # the next confirmed boundary, the end of the log when there is none
+    magic: int | None  # how to read the damaged batch when its CRC is right up to `position`; None when it is not
+    spent: bool = False  # the search ended early because its budget was spent
 
 
 class Resync:
@@ -55,13 +49,12 @@ class Resync:
         search: look for batches after damage; otherwise it reaches to the end of the log.
 
     Attributes:
-        searches: it looks for batches after damage.
         spent_from: where the search has ended because its budget was spent, or was not begun; None while it runs.
     """
 
     def __init__(self, source: Source, hints: Callable[[], Sequence[int]], *, search: bool = True) -> None:
         self._source = source
-        self.searches = search
+        self.searches = search  # it looks for batches after damage
         self._end = source.size
         self._make_hints = hints
         self._hints: Sequence[int] | None = None

@@ -39,38 +39,25 @@ _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may
 
 
 class Border(Value):
-    """The state of the log before the range of a walk.
+    """The state of the log before the range of a walk."""
 
-    Args:
-        position: a confirmed boundary, where the walk begins.
-        last_offset, epoch: of the last batch before it, layout.UNKNOWN for none.
-        floor: the last offset that is known to be right.
-    """
-
-    position: int = 0
+    position: int = 0  # a confirmed boundary, where the walk begins
+    # last_offset, epoch: of the last batch before it, layout.UNKNOWN for none
     last_offset: int = layout.UNKNOWN
     epoch: int = layout.UNKNOWN
-    floor: int = layout.UNKNOWN
+    floor: int = layout.UNKNOWN  # the last offset that is known to be right
 
 
 class WalkState(Value):
-    """Where a walk is: what another one needs to go on as if it were the same.
+    """Where a walk is: what another one needs to go on as if it were the same."""
 
-    Args:
-        border: where it has got to.
-        window_size: bytes that it reads next.
-        folds: what the folds over offsets and epochs hold.
-        producers: the epoch and the next sequence of each producer, the one that wrote last at the end.
-        resync: what the search after damage has found and spent.
-        ended: the log was walked to its end.
-    """
-
-    border: Border
-    window_size: int
-    folds: tuple[object, ...]
+    border: Border  # where it has got to
+    window_size: int  # bytes that it reads next
+    folds: tuple[object, ...]  # what the folds over offsets and epochs hold
+    # the epoch and the next sequence of each producer, the one that wrote last at the end
     producers: dict[int, tuple[int, int]]
-    resync: tuple[object, ...]
-    ended: bool = False
+    resync: tuple[object, ...]  # what the search after damage has found and spent
+    ended: bool = False  # the log was walked to its end
 
 
 class CheckedWalk:
@@ -384,7 +371,6 @@ def settled_windows(walk: CheckedWalk, found: list[Finding], stop: int | None = 
     The last batches of a window may be judged by those after it: they are handed out alone, once these are read.
 
     Args:
-        walk: it.
         found: takes what the walk reports; of that it has, with each window, what is about this and what lies before
             it, until somebody clears it.
         stop: file position; None for the end of the log.

@@ -220,23 +220,17 @@ class Buffer:
     Args:
         source: the log.
         window: bytes that are read at once, unless a batch needs more.
-
-    Attributes:
-        source: the log; another one can be put in its place before a `load`.
-        view: the buffer; `load` says how much of it counts.
-        rows: room for batch rows.
-        capacity: how many.
     """
 
     def __init__(self, source: Source, window: int | None = None) -> None:
-        self.source = source
+        self.source = source  # the log; another one can be put in its place before a `load`
         self._held: tuple[Source, int, int] = source, 0, 0  # of which log, position, how many bytes
         self._window = window or WINDOW_SIZE
         size = self._window if window else min(WINDOW_SIZE, source.size)
         self._bytes = bytearray(size + layout.RECORDS_AT)
-        self.view = memoryview(self._bytes)
-        self.capacity = min(ROWS, size // _SMALLEST_BATCH + 1)
-        self.rows = array("q", bytes(8 * layout.BATCH_WIDTH)) * self.capacity
+        self.view = memoryview(self._bytes)  # the buffer; `load` says how much of it counts
+        self.capacity = min(ROWS, size // _SMALLEST_BATCH + 1)  # how many
+        self.rows = array("q", bytes(8 * layout.BATCH_WIDTH)) * self.capacity  # room for batch rows
 
     def load(self, position: int, need: int = 0, window: int | None = None) -> int:
         """Read from `position` on: `window` bytes, or `need` bytes where that is more.

@@ -124,20 +124,14 @@ class ProducerEntries(Sequence[ProducerStateEntry]):
 
 
 class Snapshot(Value):
-    """A producer snapshot as a broker sees it, and what is left of one that it throws away.
+    """A producer snapshot as a broker sees it, and what is left of one that it throws away."""
 
-    Args:
-        version: as stored; None when the file is too short for one.
-        entries: what the broker loads: nothing where there is an error.
-        salvaged: every whole entry that the file has room for, whatever its count and its CRC say; the same
-            as `entries` where there is no error.
-        error: Kafka's words about the damage, byte for byte; None for a sound file.
-    """
-
-    version: int | None
-    entries: Sequence[ProducerStateEntry]
+    version: int | None  # as stored; None when the file is too short for one
+    entries: Sequence[ProducerStateEntry]  # what the broker loads: nothing where there is an error
+    # every whole entry that the file has room for, whatever its count and its CRC say; the same as `entries` where
+    # there is no error
     salvaged: Sequence[ProducerStateEntry]
-    error: str | None
+    error: str | None  # Kafka's words about the damage, byte for byte; None for a sound file
 
 
 def read_snapshot(source: Source, release: Release = "4.3") -> Snapshot:

@@ -43,18 +43,13 @@ def codec_name(number: int) -> str:
 
 
 class CodecProblem(Value):
-    """The reason why a stream could not be read to its end, or a fault that loses no bytes.
+    """The reason why a stream could not be read to its end, or a fault that loses no bytes."""
 
-    Args:
-        code: C01 damaged, C02 ends early or bytes after the end, C03 over the limit, C04 a declared size that
-            is a lie, C05 the bytes are something else, C06 content checksum of lz4.
-        why: phrase for the sentence of the finding; for C05 what the bytes look like.
-        fatal: the bytes end before they should; False when all of them were delivered.
-    """
-
+    # C01 damaged, C02 ends early or bytes after the end, C03 over the limit, C04 a declared size that is a lie, C05 the
+    # bytes are something else, C06 content checksum of lz4
     code: Code
-    why: str
-    fatal: bool
+    why: str  # phrase for the sentence of the finding; for C05 what the bytes look like
+    fatal: bool  # the bytes end before they should; False when all of them were delivered
 
 
 Pieces = Generator[bytes | memoryview, None, CodecProblem | None]
@@ -68,15 +63,12 @@ class PieceReader(Generic[_Ending]):
 
     Args:
         pieces: the bytes.
-
-    Attributes:
-        ending: what the pieces returned; None before their end.
     """
 
     def __init__(self, pieces: Generator[bytes | memoryview, None, _Ending]) -> None:
         self._pieces = pieces
         self._piece = memoryview(b"")
-        self.ending: _Ending | None = None
+        self.ending: _Ending | None = None  # what the pieces returned; None before their end
 
     def read_into(self, target: memoryview) -> int:
         """Fill `target`; return how many bytes there were, fewer only at the end."""
@@ -110,13 +102,9 @@ class StreamDamage(Exception):  # noqa: N818  (a signal between the modules of t
 
 
 class FastReader(Protocol):
-    """Reads a section that is sound with the C library; gives up at the first thing that is not.
+    """Reads a section that is sound with the C library; gives up at the first thing that is not."""
 
-    Attributes:
-        problem: what is odd at the end; final when `read_into` has returned less than was asked.
-    """
-
-    problem: CodecProblem | None
+    problem: CodecProblem | None  # what is odd at the end; final when `read_into` has returned less than was asked
 
     def read_into(self, target: memoryview) -> int:
         """Fill `target`; return how many bytes there were, fewer only at the end.

@@ -34,19 +34,12 @@ _PIECE = 1024 * 1024  # bytes that the library of frames decodes at once
 
 
 class FrameHeader(Value):
-    """The header of a frame.
+    """The header of a frame."""
 
-    Args:
-        size: bytes of the header.
-        flags: the FLG byte.
-        max_block: bytes that a block decodes to at most.
-        content_size: bytes that the frame declares, None when it does not.
-    """
-
-    size: int
-    flags: int
-    max_block: int
-    content_size: int | None
+    size: int  # bytes of the header
+    flags: int  # the FLG byte
+    max_block: int  # bytes that a block decodes to at most
+    content_size: int | None  # bytes that the frame declares, None when it does not
 
 
 def parse_header(data: memoryview) -> FrameHeader | None:

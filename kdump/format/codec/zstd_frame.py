@@ -28,21 +28,13 @@ SCRATCH = 1 << 16
 
 
 class Frame(Value):
-    """The position of a frame, and the fields of its header.
+    """The position of a frame, and the fields of its header."""
 
-    Args:
-        start: position of its magic number.
-        blocks: position of its first block header.
-        window: bytes of history that its decoder must keep.
-        content_size: bytes that it declares, None when it does not.
-        checksum: whether a content checksum follows the last block.
-    """
-
-    start: int
-    blocks: int
-    window: int
-    content_size: int | None
-    checksum: bool
+    start: int  # position of its magic number
+    blocks: int  # position of its first block header
+    window: int  # bytes of history that its decoder must keep
+    content_size: int | None  # bytes that it declares, None when it does not
+    checksum: bool  # whether a content checksum follows the last block
 
     @property
     def largest_block(self) -> int:
@@ -73,19 +65,12 @@ def parse_frame(data: memoryview, start: int) -> Frame | None:
 
 
 class Block(Value):
-    """The position of a block.
+    """The position of a block."""
 
-    Args:
-        start: position of its header.
-        end: position after it, which may be past the end of the data.
-        raw: it holds its bytes as they are.
-        last: it is the last one of its frame.
-    """
-
-    start: int
-    end: int
-    raw: bool
-    last: bool
+    start: int  # position of its header
+    end: int  # position after it, which may be past the end of the data
+    raw: bool  # it holds its bytes as they are
+    last: bool  # it is the last one of its frame
 
     @property
     def claim(self) -> int:

@@ -63,13 +63,10 @@ class _SlotIndex(ABC, Generic[Entry]):
         base_offset: base offset of the segment, from the name of the file.
 
     Attributes:
-        name: of the file.
-        size: of the file, bytes.
-        entry_size: bytes of one entry.
         entries: as many as the file has room for, zeros of an untrimmed tail included.
     """
 
-    entry_size: ClassVar[int]
+    entry_size: ClassVar[int]  # bytes of one entry
     _slot: ClassVar[Struct]
     _offset_column: ClassVar[int]  # which of the two numbers is a relative offset
     _nothing: ClassVar[tuple[int, int]]  # the slot that a lookup answers with when none is at or below
@@ -77,8 +74,8 @@ class _SlotIndex(ABC, Generic[Entry]):
 
     def __init__(self, source: Source, base_offset: int) -> None:
         self.base_offset = base_offset
-        self.name = source.name
-        self.size = source.size
+        self.name = source.name  # of the file
+        self.size = source.size  # of the file, bytes
         self.entries = source.size // self._slot.size
         self._source = source
         self._page_slots = PAGE_BYTES // self._slot.size

@@ -104,14 +104,13 @@ class Feed:
         held: bytes of it that were read already, first.
 
     Attributes:
-        view: the buffer; its bytes in [at, held) are not taken yet.
         taken: bytes that were taken.
     """
 
     def __init__(self, stream: DecodedStream, held: bytes = b"") -> None:
         self._stream = stream
         self._before = memoryview(held)
-        self.view = memoryview(bytearray(PIECE))
+        self.view = memoryview(bytearray(PIECE))  # the buffer; its bytes in [at, held) are not taken yet
         self.at = self.held = self.taken = 0
 
     def fill(self) -> bool:
@@ -174,16 +173,12 @@ class RecordPieces:
 
     Args:
         feed: its bytes, its length first.
-
-    Attributes:
-        state: what it says of itself; see `_records.read_pieces`.
-        has_odd_key: a header key that came whole is not UTF-8.
     """
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self.state = array("q", bytes(8 * layout.P_WIDTH))
-        self.has_odd_key = False
+        self.state = array("q", bytes(8 * layout.P_WIDTH))  # what it says of itself; see `_records.read_pieces`
+        self.has_odd_key = False  # a header key that came whole is not UTF-8
 
     def __iter__(self) -> Iterator[Event]:
         """Yield what CutRecord.again yields.
@@ -238,14 +233,10 @@ class RecordPieces:
 
 
 class Texts:
-    """Tells of each field that comes in pieces whether it is UTF-8.
-
-    Attributes:
-        found: what was found of each, in order.
-    """
+    """Tells of each field that comes in pieces whether it is UTF-8."""
 
     def __init__(self) -> None:
-        self.found: list[bool] = []
+        self.found: list[bool] = []  # what was found of each, in order
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._is_text = True
 
@@ -306,19 +297,16 @@ class MessagePieces:
         feed: its bytes.
 
     Attributes:
-        head: what stands before the key: offset, size, CRC ...
         key_size, value_size: as they stand there; None where they do not.
-        left: bytes that no field accounts for.
-        crc: of what was read, as the message should have it.
     """
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self.head = b""
+        self.head = b""  # what stands before the key: offset, size, CRC ..
         self.key_size: int | None = None
         self.value_size: int | None = None
-        self.left = 0
-        self.crc = 0
+        self.left = 0  # bytes that no field accounts for
+        self.crc = 0  # of what was read, as the message should have it
 
     def __iter__(self) -> Iterator[Event]:
         """Yield what CutRecord.again yields.

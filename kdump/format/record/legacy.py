@@ -46,7 +46,6 @@ class InnerMessages:
 
     Attributes:
         problem: why there are no messages, or no more; final when `chunks` is exhausted.
-        done: messages handed out.
 
     Source: AbstractLegacyRecordBatch.DeepRecordsIterator, DataLogInputStream.nextBatch.
     """
@@ -60,7 +59,7 @@ class InnerMessages:
         self._codec = window.cell(batch, layout.ATTRIBUTES) & layout.CODEC_MASK
         self._magic = window.cell(batch, layout.MAGIC)
         self.problem: WrapperProblem | None = None
-        self.done = 0
+        self.done = 0  # messages handed out
 
     def chunks(self) -> Iterator[tuple[memoryview, int, CutRecord | None]]:
         """Yield the buffer, how many record rows point into it, and what the one row is cut from.

@@ -45,22 +45,15 @@ class FoundInFile(FileFindings):
     Args:
         path: of the file.
         fold: write out four findings of each code and severity, and no effects.
-
-    Attributes:
-        path: of the file.
-        shown: what is written out.
-        marks: the places of errors and warnings, `MARK` numbers each.
-        whole: codes of errors and warnings about the whole file.
-        codes: how many of each.
     """
 
     def __init__(self, path: str, *, fold: bool) -> None:
         super().__init__(fold=fold)
-        self.path = path
-        self.shown: list[Finding] = []
-        self.marks = array("q")
-        self.whole: dict[Code, None] = {}
-        self.codes: dict[tuple[Code, Severity], int] = {}
+        self.path = path  # of the file
+        self.shown: list[Finding] = []  # what is written out
+        self.marks = array("q")  # the places of errors and warnings, `MARK` numbers each
+        self.whole: dict[Code, None] = {}  # codes of errors and warnings about the whole file
+        self.codes: dict[tuple[Code, Severity], int] = {}  # how many of each
 
     def take(self, finding: Finding) -> None:
         """Take one more."""
@@ -92,19 +85,13 @@ class SegmentFound:
 
     Args:
         stem: the path of its log without the suffix.
-
-    Attributes:
-        stem: the path of its log without the suffix.
-        sizes: bytes of each kind of file that was read.
-        paths: of these files.
-        checked: what is known of its log; None where that was not judged.
     """
 
     def __init__(self, stem: str) -> None:
-        self.stem = stem
-        self.sizes: dict[FileKind, int] = {}
-        self.paths: dict[FileKind, str] = {}
-        self.checked: SegmentChecked | None = None
+        self.stem = stem  # the path of its log without the suffix
+        self.sizes: dict[FileKind, int] = {}  # bytes of each kind of file that was read
+        self.paths: dict[FileKind, str] = {}  # of these files
+        self.checked: SegmentChecked | None = None  # what is known of its log; None where that was not judged
 
     @property
     def kinds(self) -> list[FileKind]:
@@ -113,20 +100,13 @@ class SegmentFound:
 
 
 class LossesFound:
-    """What readers of one partition do not get.
-
-    Attributes:
-        losses: without what is unexplained.
-        unexplained: first and last offset, pair by pair: a compacted log may have many.
-        because: codes that say why something is unexplained.
-        partition: its name; None without any loss.
-    """
+    """What readers of one partition do not get."""
 
     def __init__(self) -> None:
-        self.partition: str | None = None
-        self.losses: list[Loss] = []
-        self.unexplained = array("q")
-        self.because: dict[str, None] = {}
+        self.partition: str | None = None  # its name; None without any loss
+        self.losses: list[Loss] = []  # without what is unexplained
+        self.unexplained = array("q")  # first and last offset, pair by pair: a compacted log may have many
+        self.because: dict[str, None] = {}  # codes that say why something is unexplained
 
     def take(self, loss: Loss) -> None:
         """Take one more."""
@@ -144,27 +124,17 @@ class PartitionFound:
     Args:
         path: of it.
         checked: what verify says of the partition; None for what is none.
-
-    Attributes:
-        path: of the partition, file or directory.
-        checked: what verify says of the partition; None for what is none.
-        files: in which something was found, by path.
-        segments: that have a map.
-        unread: how many of its files could not be read.
-        size: bytes; None where that is not known.
-        lost: what readers do not get.
-        predictions: what a start of a broker does.
     """
 
     def __init__(self, path: str, checked: PartitionChecked | None = None) -> None:
-        self.path = path
-        self.checked = checked
-        self.files: dict[str, FoundInFile] = {}
-        self.segments: list[SegmentFound] = []
-        self.unread = 0
-        self.size: int | None = None if checked is None else checked.size
-        self.lost = LossesFound()
-        self.predictions: list[Prediction] = []
+        self.path = path  # of the partition, file or directory
+        self.checked = checked  # what verify says of the partition; None for what is none
+        self.files: dict[str, FoundInFile] = {}  # in which something was found, by path
+        self.segments: list[SegmentFound] = []  # that have a map
+        self.unread = 0  # how many of its files could not be read
+        self.size: int | None = None if checked is None else checked.size  # bytes; None where that is not known
+        self.lost = LossesFound()  # what readers do not get
+        self.predictions: list[Prediction] = []  # what a start of a broker does
 
     @property
     def counts(self) -> Counter[Severity]:
@@ -227,16 +197,11 @@ class Collected(Dispatcher):
         fold: write out four findings of each code in a file, and no effects.
         wanted: tells what is shown when little is to be shown; None for everything.
         keep: keep the sizes of all segments: the last findings may be about any.
-
-    Attributes:
-        is_folded: not all findings are shown.
-        steps: what to do.
-        codes: how many findings there are of each code.
     """
 
     def __init__(self, paths: Iterable[str], *, fold: bool, wanted: Callable[[Item], bool] | None, keep: bool) -> None:
         self._named = _NamedPaths(paths)
-        self.is_folded = fold
+        self.is_folded = fold  # not all findings are shown
         self._wanted = wanted
         self._keep = keep
         self._partitions: dict[str, PartitionFound] = {}
@@ -248,8 +213,8 @@ class Collected(Dispatcher):
         self._unread: list[str] = []
         self._lost: dict[str, LossesFound] = {}
         self._predictions: list[Prediction] = []
-        self.steps: list[Step] = []
-        self.codes: dict[Code, int] = {}
+        self.steps: list[Step] = []  # what to do
+        self.codes: dict[Code, int] = {}  # how many findings there are of each code
 
     def see(self, item: object) -> None:
         """Take one item."""

@@ -24,27 +24,19 @@ _MOST_CODES = 3  # that a mark names
 
 
 class MapMark(TupleValue):
-    """Something on an axis.
+    """Something on an axis."""
 
-    Args:
-        what: DAMAGED, PASSED or SUSPECT.
-        x, width: in percent of the axis, as text.
-        position, length: bytes.
-        places: how many they are.
-        codes: of them.
-        offsets: first and last; None where they are not known.
-        finding: its number among those shown of its file; None for several.
-    """
-
-    what: int
+    what: int  # DAMAGED, PASSED or SUSPECT
+    # x, width: in percent of the axis, as text
     x: str
     width: str
+    # position, length: bytes
     position: int
     length: int
-    places: int
-    codes: tuple[Code, ...]
-    offsets: tuple[int, int] | None
-    finding: int | None
+    places: int  # how many they are
+    codes: tuple[Code, ...]  # of them
+    offsets: tuple[int, int] | None  # first and last; None where they are not known
+    finding: int | None  # its number among those shown of its file; None for several
 
     @property
     def word(self) -> str:

@@ -64,15 +64,10 @@ def _environment() -> Environment:
 
 
 class SectionForm(Value):
-    """One way to show a section.
+    """One way to show a section."""
 
-    Args:
-        template: name of the file.
-        values: what it shows, by name.
-    """
-
-    template: str
-    values: dict[str, Any]
+    template: str  # name of the file
+    values: dict[str, Any]  # what it shows, by name
 
     def pieces(self, shared: Mapping[str, Any]) -> Iterator[str]:
         """Yield the HTML.

@@ -39,21 +39,13 @@ _TRACKS = {FileKind.INDEX: "offset index", FileKind.TIMEINDEX: "time index", Fil
 
 
 class ReportOrigin(Value):
-    """How a report came about.
+    """How a report came about."""
 
-    Args:
-        command: as a shell reads it.
-        version: of kdump.
-        now: ms since the epoch.
-        host: its name; None where nobody asked for it.
-        has_starts: predictions were asked for.
-    """
-
-    command: str
-    version: str
-    now: int
-    host: str | None
-    has_starts: bool
+    command: str  # as a shell reads it
+    version: str  # of kdump
+    now: int  # ms since the epoch
+    host: str | None  # its name; None where nobody asked for it
+    has_starts: bool  # predictions were asked for
 
 
 class Report:

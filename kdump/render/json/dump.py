@@ -352,24 +352,16 @@ class _Log:
 
     Args:
         deep: records are counted as they are read; else as the headers say.
-
-    Attributes:
-        batches: how many.
-        records: how many; None where headers do not tell (compressed messages of magic 0 and 1).
-        first_timestamp: of the first batch, ms; None where it has none.
-        max_timestamp: the largest one, ms; None where there is none.
-        last: last offset of the last batch; None without one.
-        end: where that ends, bytes.
     """
 
     def __init__(self, *, deep: bool) -> None:
         self._deep = deep
-        self.batches = 0
-        self.records: int | None = 0
-        self.first_timestamp: int | None = None
-        self.max_timestamp: int | None = None
-        self.last: int | None = None
-        self.end = 0
+        self.batches = 0  # how many
+        self.records: int | None = 0  # how many; None where headers do not tell (compressed messages of magic 0 and 1)
+        self.first_timestamp: int | None = None  # of the first batch, ms; None where it has none
+        self.max_timestamp: int | None = None  # the largest one, ms; None where there is none
+        self.last: int | None = None  # last offset of the last batch; None without one
+        self.end = 0  # where that ends, bytes
 
     def add(self, chunk: Chunk) -> None:
         """Take the batches and records of a chunk into account."""

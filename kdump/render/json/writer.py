@@ -230,20 +230,16 @@ class _FieldInPieces:
     Args:
         write: takes the text.
         redactor: makes tokens of fields; None where they may be seen.
-
-    Attributes:
-        begun: a field is in hand.
-        is_open: the field may be seen.
     """
 
     def __init__(self, write: Callable[[str], None], redactor: Redactor | None = None) -> None:
         self._write = write
         self._redactor = redactor
         self._hidden: Pieces | None = None
-        self.is_open = redactor is None
+        self.is_open = redactor is None  # the field may be seen
         self._before = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self.begun = False
+        self.begun = False  # a field is in hand
 
     def add(self, data: memoryview | None, left: int, *, is_text: bool) -> None:
         """Take a piece of a field after which so many bytes follow."""

@@ -28,21 +28,13 @@ _LEAST = 12  # columns down to which it is shortened when nothing can be left ou
 
 
 class TableColumn(Value):
-    """A column.
+    """A column."""
 
-    Args:
-        name: its heading.
-        right: numbers are set to the right.
-        drop: which goes first when there is no room, the highest; 0 for one that always stays.
-        shrink: its cells may be shortened.
-        listed: they are names between commas: whole ones are left out, and counted.
-    """
-
-    name: str
-    right: bool = False
-    drop: int = 0
-    shrink: bool = False
-    listed: bool = False
+    name: str  # its heading
+    right: bool = False  # numbers are set to the right
+    drop: int = 0  # which goes first when there is no room, the highest; 0 for one that always stays
+    shrink: bool = False  # its cells may be shortened
+    listed: bool = False  # they are names between commas: whole ones are left out, and counted
 
 
 def shortened(text: str, room: int) -> str:

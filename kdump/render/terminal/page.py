@@ -45,9 +45,6 @@ class Page:
         console: the terminal.
         before: called before something is written.
         fold: count sound rows after a screenful instead of writing them.
-
-    Attributes:
-        is_empty: nothing is written so far.
     """
 
     def __init__(self, console: Console, before: Callable[[], None], *, fold: bool) -> None:
@@ -60,13 +57,12 @@ class Page:
         self._rows = 0
         self._folded: Counter[str] = Counter()
         self._is_in_block = False
-        self.is_empty = True
+        self.is_empty = True  # nothing is written so far
 
     def row(self, noun: str, name: str, cells: Sequence[str], word: str, reasons: str) -> None:
         """Write the row of a partition or a file.
 
         Args:
-            noun: what it is.
             name: safe to show.
             cells: what is known of it.
             word: the verdict.

@@ -227,15 +227,12 @@ class _Outlook(Dispatcher):
     Args:
         name: returns how a partition is shown, by its path and its own name.
         fold: count partitions that a broker leaves as they are.
-
-    Attributes:
-        ends: log end offsets of the partitions that were judged, by their path.
     """
 
     def __init__(self, name: Callable[[str, str], str], *, fold: bool) -> None:
         self._name = name
         self._fold = fold
-        self.ends: dict[str, int | None] = {}
+        self.ends: dict[str, int | None] = {}  # log end offsets of the partitions that were judged, by their path
         self._predictions: dict[str, list[Prediction]] = {}
         self._steps: list[Step] = []
         self._worst: Finding | None = None

@@ -63,32 +63,22 @@ _INT = 0xFFFFFFFF
 
 
 class RecordFormat(Value):
-    """The form of records in the output.
+    """The form of records in the output."""
 
-    Args:
-        deep: records at all.
-        contents: keys and payloads.
-        skip_metadata: nothing else of a record.
-        decoder: name of a decoder for internal topics, or "auto"; None for none.
-        key_class, value_class: Java classes of Kafka's tool.
-        compat: end where Kafka's tool ends.
-        careful: escape what could drive a terminal.
-        key_form, value_form: how keys and payloads are written; None for the classes.
-        iso: times as ISO 8601.
-        key, payload: shown where contents are not: it is by them that records are selected.
-    """
-
-    deep: bool
-    contents: bool
-    skip_metadata: bool
-    decoder: str | None
+    deep: bool  # records at all
+    contents: bool  # keys and payloads
+    skip_metadata: bool  # nothing else of a record
+    decoder: str | None  # name of a decoder for internal topics, or "auto"; None for none
+    # key_class, value_class: Java classes of Kafka's tool
     key_class: str
     value_class: str
-    compat: bool
-    careful: bool
+    compat: bool  # end where Kafka's tool ends
+    careful: bool  # escape what could drive a terminal
+    # key_form, value_form: how keys and payloads are written; None for the classes
     key_form: str | None = None
     value_form: str | None = None
-    iso: bool = False
+    iso: bool = False  # times as ISO 8601
+    # key, payload: shown where contents are not: it is by them that records are selected
     key: bool = False
     payload: bool = False
 

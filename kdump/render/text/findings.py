@@ -73,14 +73,11 @@ class FindingLines:
 
     Args:
         line: takes one line without its end.
-
-    Attributes:
-        found: in the file in hand.
     """
 
     def __init__(self, line: Callable[[str], None]) -> None:
         self._line = line
-        self.found = FileFindings()
+        self.found = FileFindings()  # in the file in hand
 
     def __call__(self, finding: Finding) -> None:
         """Write a finding, unless four of its kind were written for this file."""

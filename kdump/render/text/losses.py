@@ -20,13 +20,10 @@ class LossSum:
 
     Args:
         path: of the partition directory.
-
-    Attributes:
-        path: of the partition directory.
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = path  # of the partition directory
         self._all, self._nowhere = NamedRanges(), NamedRanges()
         self._records = self._unknown = 0
         self._intact: dict[tuple[str, ...], NamedRanges] = {}  # by the replicas that have them

@@ -301,15 +301,12 @@ class _TextInPieces:
 
     Args:
         write: takes the bytes.
-
-    Attributes:
-        begun: a field is in hand.
     """
 
     def __init__(self, write: Callable[[memoryview], None]) -> None:
         self._write = write
         self._before = b""
-        self.begun = False
+        self.begun = False  # a field is in hand
 
     def add(self, data: memoryview, left: int) -> None:
         """Take a piece of a field after which so many bytes follow."""

@@ -24,21 +24,14 @@ _COLUMNS = (layout.BASE_OFFSET, layout.SIZE, layout.CRC, layout.LAST_OFFSET, lay
 
 
 class CopyLog(TupleValue):
-    """A log of a copy.
+    """A log of a copy."""
 
-    Args:
-        copy: number of the copy.
-        raw: its bytes as they are.
-        source: as its runs count on them.
-        facts: what it has.
-        base, end: base offset by its name, and where the next log begins, or other files know it to end; None where
-            nothing tells it.
-    """
-
-    copy: int
-    raw: Source
-    source: Source
-    facts: ScannedLog
+    copy: int  # number of the copy
+    raw: Source  # its bytes as they are
+    source: Source  # as its runs count on them
+    facts: ScannedLog  # what it has
+    # base, end: base offset by its name, and where the next log begins, or other files know it to end; None where
+    # nothing tells it
     base: int | None
     end: int | None
 

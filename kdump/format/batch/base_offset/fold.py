@@ -33,15 +33,10 @@ class _Queue(TupleValue):
 
 
 class _Doubt(TupleValue):
-    """What lies before the next batch and cannot be trusted.
+    """What lies before the next batch and cannot be trusted."""
 
-    Args:
-        is_lost: bytes, or a batch with a wrong CRC.
-        damaged: the batch right before the next one, where its CRC is wrong.
-    """
-
-    is_lost: bool = False
-    damaged: HeaderFacts | None = None
+    is_lost: bool = False  # bytes, or a batch with a wrong CRC
+    damaged: HeaderFacts | None = None  # the batch right before the next one, where its CRC is wrong
 
 
 _NO_DOUBT, _LOST, _EMPTY = _Doubt(), _Doubt(is_lost=True), _Queue()

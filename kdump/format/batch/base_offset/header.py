@@ -12,22 +12,15 @@ if TYPE_CHECKING:
 
 
 class HeaderFacts(TupleValue):
-    """The fields of one batch that the folds compare.
+    """The fields of one batch that the folds compare."""
 
-    Args:
-        position, size: bytes.
-        first: base offset; None for a compressed legacy wrapper, where it is not known.
-        last: last offset.
-        epoch: leader epoch; None below magic 2, which has none.
-        trusted: its CRC is right.
-    """
-
+    # position, size: bytes
     position: int
     size: int
-    first: int | None
-    last: int
-    epoch: int | None
-    trusted: bool
+    first: int | None  # base offset; None for a compressed legacy wrapper, where it is not known
+    last: int  # last offset
+    epoch: int | None  # leader epoch; None below magic 2, which has none
+    trusted: bool  # its CRC is right
 
     @property
     def begin(self) -> int:
@@ -82,37 +75,22 @@ def offsets_at(window: Window, k: int) -> tuple[int | None, int, bool]:
 
 
 class Waiting(TupleValue):
-    """A batch that waits for those behind it to be judged.
+    """A batch that waits for those behind it to be judged."""
 
-    Args:
-        batch: its header.
-        is_lost: bytes are lost, or not to be trusted, between it and the batch before it.
-        may_be: its offsets can be those of its log.
-        may_be_right: it is wrong, or as likely another one.
-        is_borne: the header of a damaged batch beside it bears it out.
-    """
-
-    batch: HeaderFacts
-    is_lost: bool
-    may_be: bool
-    may_be_right: bool = False
-    is_borne: bool = False
+    batch: HeaderFacts  # its header
+    is_lost: bool  # bytes are lost, or not to be trusted, between it and the batch before it
+    may_be: bool  # its offsets can be those of its log
+    may_be_right: bool = False  # it is wrong, or as likely another one
+    is_borne: bool = False  # the header of a damaged batch beside it bears it out
 
 
 class Before(TupleValue):
-    """What lies before the next batch.
+    """What lies before the next batch."""
 
-    Args:
-        segment: base offset of the file, layout.UNKNOWN when it has none.
-        good: the last batch whose offsets are right; None for none.
-        is_open: behind it lies something of which nobody knows how many offsets it had.
-        is_proven: it follows another right one, not damage.
-    """
-
-    segment: int
-    good: HeaderFacts | None = None
-    is_open: bool = False
-    is_proven: bool = True
+    segment: int  # base offset of the file, layout.UNKNOWN when it has none
+    good: HeaderFacts | None = None  # the last batch whose offsets are right; None for none
+    is_open: bool = False  # behind it lies something of which nobody knows how many offsets it had
+    is_proven: bool = True  # it follows another right one, not damage
 
     @property
     def last(self) -> int | None:
@@ -151,14 +129,8 @@ class Before(TupleValue):
 
 
 class Ends(TupleValue):
-    """Where a log goes on, or ends.
+    """Where a log goes on, or ends."""
 
-    Args:
-        next_base: base offset of the next segment; None where there is none, or nobody knows.
-        known: where no batch comes any more: the next base, or where other files know the log to end.
-        filled: the same, where the last batches fill the log up to there; else None.
-    """
-
-    next_base: int | None
-    known: int | None = None
-    filled: int | None = None
+    next_base: int | None  # base offset of the next segment; None where there is none, or nobody knows
+    known: int | None = None  # where no batch comes any more: the next base, or where other files know the log to end
+    filled: int | None = None  # the same, where the last batches fill the log up to there; else None

@@ -17,19 +17,12 @@ _BITS = (*(1 << bit for bit in range(63)), MIN_LONG)
 
 
 class Around(TupleValue):
-    """What lies around batches that are taken for wrong.
+    """What lies around batches that are taken for wrong."""
 
-    Args:
-        before: what lies before them.
-        after: the right one behind them; None where there is none.
-        ends: where the log goes on, or ends.
-        is_lost: bytes are lost behind the last batch of the log.
-    """
-
-    before: Before
-    after: Waiting | None
-    ends: Ends
-    is_lost: bool
+    before: Before  # what lies before them
+    after: Waiting | None  # the right one behind them; None where there is none
+    ends: Ends  # where the log goes on, or ends
+    is_lost: bool  # bytes are lost behind the last batch of the log
 
 
 def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
