@@ -97,7 +97,7 @@ class _Worker:
         return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-class _Crew:
+class _Workers:
     """The processes of one run, and the memory that they share.
 
     Args:
@@ -246,9 +246,9 @@ class InOrder(Generic[Unit, Result]):
         self._count: dict[int, int] = {}  # results that have come of a unit
         self._ended: set[int] = set()  # units of which all has come
         self._lost: set[int] = set()  # units whose process has ended
-        self._crew: _Crew | None = None
+        self._crew: _Workers | None = None
         if jobs > 1:
-            self._crew = crew = _Crew(self._serve, jobs)
+            self._crew = crew = _Workers(self._serve, jobs)
             atexit.register(crew.close)
 
     def __enter__(self) -> Self:
@@ -366,7 +366,7 @@ class InOrder(Generic[Unit, Result]):
                 self._take_results(crew, worker)
         self._hand_out()
 
-    def _take_results(self, crew: _Crew, worker: _Worker) -> None:
+    def _take_results(self, crew: _Workers, worker: _Worker) -> None:
         number = worker.number
         assert number is not None
         try:
@@ -518,7 +518,7 @@ class _InTurn(Generic[Unit, State]):
         self._work = work
         self._waiting: deque[tuple[Unit, _Worker | None]] = deque()  # units in order, and who has them
         self._jobs = jobs
-        self._crew = _Crew(self._serve, jobs)
+        self._crew = _Workers(self._serve, jobs)
 
     def run(self, state: State) -> State:
         atexit.register(self._crew.close)

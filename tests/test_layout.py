@@ -28,7 +28,7 @@ HELD = {
     "tests/broker/test_load.py": "broker.load.segments broker.load.split broker.load.swap_recovery broker.failure",
     "tests/broker/test_producers.py": "broker.producer.end_markers broker.producer.producer_append",
     "tests/broker/test_recover.py": "broker.load.index_builder",
-    "tests/checks/test_causes.py": "broker.foreign checks.causes checks.why_gone format.batch.text_mode",
+    "tests/checks/test_causes.py": "broker.foreign checks.causes checks.log_start_reason format.batch.text_mode",
     "tests/checks/test_losses.py": "format.record.wrapper render.text.losses",
     "tests/storage/test_evidence.py": "storage.evidence",
     "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",

@@ -429,7 +429,7 @@ PROSE = {
     "Operation": "why detail",
     "Planned": "journal arguments partial_arguments",
     "Unchecked": "reason",
-    "Step": "once_compared",
+    "Step": "why_once_compared",
     "ChangeRow": "stands_out",
     "ClusterRow": "fields",
     "Remark": "sentence",

@@ -340,7 +340,7 @@ class _Reader:
                     if firsts[k] in self._snapshots:
                         break
                     k += 1
-                part = window.part(begin, k)
+                part = window.slice(begin, k)
                 yield _Run(firsts[begin], lasts[k - 1], part.end(part.count), part if is_sound else None)
             _keep_error(errors, found)
         _keep_error(errors, found)

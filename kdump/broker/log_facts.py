@@ -372,7 +372,7 @@ def _replayed(files: LogFiles, known: Producers, start: int) -> Producers:
                 skipped = next((k for k, last in enumerate(ends) if last >= start), len(ends))
                 count = window.count - skipped
                 if count:
-                    manager.step(window.part(skipped, window.count), count)
+                    manager.step(window.slice(skipped, window.count), count)
     except BrokerError:
         pass  # a broker does not load the log; verify says so
     return manager.producers()

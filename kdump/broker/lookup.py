@@ -87,7 +87,7 @@ class Lookup:
 
         def bare(number: int, window: Window, k: int) -> None:
             met = FoundBatch(number, window, k).window
-            met.whole = False
+            met.has_record_bytes = False
             passed(number, met, 0)
 
         reading = self._reading

@@ -40,7 +40,7 @@ class FoundBatch:
 
     def __init__(self, segment: int, window: Window, k: int) -> None:
         self.segment = segment
-        self.window = window.only(k)  # the batch alone, with its bytes; valid until the next lookup
+        self.window = window.batch(k)  # the batch alone, with its bytes; valid until the next lookup
 
     def cell(self, column: int) -> int:
         """Return one value of the batch's row."""

@@ -305,9 +305,9 @@ class PartitionSteps:
         command = command_line("verify", "--replicas", named(self._directory.path or "."), "OTHER")
         is_one = self._missing.offsets == 1
         missing = f"{self._missing} {'is' if is_one else 'are'} missing"
-        once_compared = StepKind.RESTORE.sentence.format_map(self._of_restore(missing))
+        why_once_compared = StepKind.RESTORE.sentence.format_map(self._of_restore(missing))
         them = "it" if is_one else "them"
-        steps.add(StepKind.COMPARE, command, once_compared=once_compared, missing=missing, them=them)
+        steps.add(StepKind.COMPARE, command, why_once_compared=why_once_compared, missing=missing, them=them)
 
     def _of_restore(self, cause: str) -> dict[str, str]:
         """The words of the step that is better than all others."""

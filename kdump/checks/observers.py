@@ -499,9 +499,9 @@ class IndexWatch(Observer):
             yield from self._to_each(lambda fold: fold.step(window, last, sure=sure))
             return
         k = bisect_left(window.column(layout.POSITION), undecided, 0, window.count)
-        self._late.extend(window.row_alone(row) for row in range(k, window.count))
+        self._late.extend(window.header_only(row) for row in range(k, window.count))
         if k:
-            part = window.part(0, k)
+            part = window.slice(0, k)
             last = part.cell(k - 1, layout.LAST_OFFSET)
             yield from self._to_each(lambda fold: fold.step(part, last, sure=True))
 

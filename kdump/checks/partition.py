@@ -15,12 +15,12 @@ from kdump.broker.missing.ranges import MissingRange
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
+from kdump.checks.log_start_reason import log_start_reason
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
-from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
 from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
@@ -331,7 +331,9 @@ class PartitionCheck:
             self.checkpoint_findings.extend(self._causes.late(one) for one in found)
         if self._bases and not self._is_damaged:
             may_be_cut = not self._causes.explains_end
-            yield from why_gone(self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut)
+            yield from log_start_reason(
+                self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut
+            )
         yield Checked(tuple(shown), 0, 0)
 
     @property

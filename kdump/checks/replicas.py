@@ -225,7 +225,7 @@ class _KnownLosses:
         steps: list[Step] = []  # with the numbers that they had, negative for new ones
         joins: dict[tuple[str, ...], int] = {}  # replicas, and which of the steps joins them
         for one in self._steps:
-            if one.once_compared and one.partition in replicas:
+            if one.why_once_compared and one.partition in replicas:
                 one = self._restored(one)  # noqa: PLW2901 (what it asks for was done)
             paths = replicas.get(one.damaged or "")
             if paths is None or one.damaged is None:
@@ -262,8 +262,8 @@ class _KnownLosses:
     def _restored(self, compare: Step) -> Step:
         """The step that brings back what is missing, in the place of the one that asks whether others have it."""
         behind = tuple(one.n for one in self._steps if one.n > compare.n and one.partition == compare.partition)
-        why, path = compare.once_compared, compare.partition
-        return compare.replace(command=None, why=why, instead=behind, damaged=path, once_compared="")
+        why, path = compare.why_once_compared, compare.partition
+        return compare.replace(command=None, why=why, instead=behind, damaged=path, why_once_compared="")
 
     def _sound(self, path: str, others: Sequence[str]) -> str | None:
         """The replica that has all that one with damage has, and all that it has lost; None where there is none.

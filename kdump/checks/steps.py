@@ -115,18 +115,18 @@ class StepList:
         Args:
             kind: of it.
             command: None where a person acts.
-            words: of its sentence; `once_compared` of one that asks other replicas: what to do where they were asked.
+            words: of its sentence; `why_once_compared` of one that asks other replicas: what to do where they were asked.
         """
-        once_compared = str(words.get("once_compared", ""))
-        self._steps.append((kind, command, kind.sentence.format_map(words), once_compared))
+        why_once_compared = str(words.get("why_once_compared", ""))
+        self._steps.append((kind, command, kind.sentence.format_map(words), why_once_compared))
 
     def numbered(self) -> Iterator[Step]:
         """Yield them in order, from 1 on."""
         steps = sorted(self._steps, key=lambda step: step[0].rank)
-        for at, (kind, command, why, once_compared) in enumerate(steps, 1):
+        for at, (kind, command, why, why_once_compared) in enumerate(steps, 1):
             instead = tuple(n for n, later in enumerate(steps[at:], at + 1) if kind.supersedes(later[0]))
             damaged = self._partition if kind.is_of_all else None
-            yield Step(at, command, why, instead, damaged, self._partition, once_compared=once_compared)
+            yield Step(at, command, why, instead, damaged, self._partition, why_once_compared=why_once_compared)
 
 
 class PersonSteps:

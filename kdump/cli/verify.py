@@ -22,7 +22,7 @@ from kdump.cli.options.common import (
     settings_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
-from kdump.cli.options.guest import be_guest, duration, guest_options
+from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, console_of
@@ -175,7 +175,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     elif given["accept"] or given["seconds"] is not None:
         raise click.UsageError(f"--{'accept' if given['accept'] else 'for'} has a meaning with --scrub only.")
     try:
-        be_guest(given, always=given["scrub"] is not None)
+        throttle_reads(given, always=given["scrub"] is not None)
         outcome = _scrub(given, named) if given["scrub"] is not None else _verify(given, named)
     except (CannotKeepCacheError, RefusedError) as error:
         say(f"kdump: {error}")

@@ -202,7 +202,7 @@ class KafkaIndexes:
 
     def _largest(self, window: Window, k: int) -> int | Died:
         """The largest timestamp of the records of one batch, ms."""
-        alone = window.only(k)
+        alone = window.batch(k)
         largest = -1
         for chunk in self._reader.chunks(alone):
             times = chunk.rows[layout.R_TIMESTAMP : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]

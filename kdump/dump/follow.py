@@ -449,7 +449,7 @@ class _Partition:
             self._skips = first == window.count
         elif first:
             self._next = window.cell(first - 1, layout.LAST_OFFSET) + 1
-        return window.part(first, window.count)
+        return window.slice(first, window.count)
 
     def _items(self, window: Window) -> Iterator[Item]:
         if not window.count:
@@ -532,7 +532,7 @@ class _Partition:
 def _front(window: Window, position: int, source: Source) -> bytes:
     """The first bytes of a batch of a window."""
     at = position - window.origin
-    return bytes(window.view[at : at + _FRONT]) if window.whole else source.read_at(position, _FRONT)
+    return bytes(window.view[at : at + _FRONT]) if window.has_record_bytes else source.read_at(position, _FRONT)
 
 
 def _mark(front: bytes) -> bytes:

@@ -388,10 +388,10 @@ class Outcomes:
         """
         start = 0
         for k, is_trusted in self._odd(log, window, lost):
-            self._follow(window.part(start, k))
-            self._set_aside(log, window.only(k), is_trusted=is_trusted)
+            self._follow(window.slice(start, k))
+            self._set_aside(log, window.batch(k), is_trusted=is_trusted)
             start = k + 1
-        self._follow(window.part(start, window.count))
+        self._follow(window.slice(start, window.count))
 
     def _odd(self, log: InputFile, window: Window, lost: AbstractSet[int | None]) -> Iterator[tuple[int, bool]]:
         """Yield the batches of which nothing vouches for the offsets, and whether their CRC is right."""
@@ -445,10 +445,10 @@ class Outcomes:
         for k in range(1, window.count) if window.suspicions & layout.GAP else ():
             last, first = window.cell(k - 1, layout.LAST_OFFSET), window.cell(k, layout.BASE_OFFSET)
             if first > last + 1 and window.cell(k, layout.MAGIC) >= layout.MAGIC_V2:
-                self._take(window.part(start, k))
+                self._take(window.slice(start, k))
                 self._reach(first)
                 start = k
-        self._take(window.part(start, window.count))
+        self._take(window.slice(start, window.count))
 
     def _take(self, window: Window) -> None:
         self._last = max(self._last, window.cell(window.count - 1, layout.LAST_OFFSET))

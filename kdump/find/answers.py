@@ -151,7 +151,8 @@ class BatchRecords:
         rows = batch.window.rows  # what the kernel has noted of it: it may have been read before
         rows[layout.SEEN_MAX_TIMESTAMP], rows[layout.SEEN_DELTA] = layout.UNKNOWN, -1
         rows[layout.SUSPICION] &= ~_BY_KERNEL
-        if not batch.window.whole and batch.cell(layout.SIZE) < layout.RECORDS_AT:  # no batch at all: the walk says so
+        if not batch.window.has_record_bytes and batch.cell(layout.SIZE) < layout.RECORDS_AT:
+            # no batch at all: the walk tells so
             return find_record(self._reader, batch, wanted)
         self._checks = RecordChecks(self._partition.segment(batch.segment).path)
         return find_record(self._reader, batch, wanted, self._judge)

@@ -290,7 +290,7 @@ class LogScan:
         for window in self._walk(number, ignore).windows():
             for k in range(max(0, first - seen), min(window.count, stop - seen)):
                 row = window.rows[k * width : (k + 1) * width]
-                yield Window(_NO_BYTES, row[layout.POSITION], row, 1, whole=False)
+                yield Window(_NO_BYTES, row[layout.POSITION], row, 1, has_record_bytes=False)
             seen += window.count
             if seen >= stop:
                 return

@@ -81,7 +81,7 @@ class LookupAudit:
         row = window.row(k)
         if not _is_true(row) or not 0 <= row[layout.LAST_OFFSET] - self._bases[number] <= layout.MAX_INT:
             self.is_odd = True
-        if row[layout.SUSPICION] & _MARKS or not window.whole:
+        if row[layout.SUSPICION] & _MARKS or not window.has_record_bytes:
             self._check_marks(number, window, k)
         passed = self._passed
         if len(passed) < _KEPT:
@@ -91,7 +91,7 @@ class LookupAudit:
         """Look at a batch that the scan has marked, or of which it had the header only, which it does not mark."""
         batch = FoundBatch(number, window, k).window
         row = batch.rows
-        if not window.whole:
+        if not window.has_record_bytes:
             _scan.suspect(row, 1, layout.UNKNOWN, array("q", [layout.UNKNOWN, layout.UNKNOWN]))
         epoch, before = row[layout.LEADER_EPOCH], next(reversed(self._passed.values()), row)[layout.LEADER_EPOCH]
         is_epoch_odd = epoch < max(before, layout.NO_EPOCH)

@@ -157,11 +157,11 @@ class LineWriter:
                         hole = self._hole(expected, first - 1)
                         if hole is not None:
                             may_end = not self._work.end_evidence.has_no_marker(hole.first, hole.last, ends)
-                            fates.step(window.part(start, k))
+                            fates.step(window.slice(start, k))
                             fates.hole(hole, may_end=may_end)
                             start = k
                     expected = window.cell(k, layout.LAST_OFFSET) + 1
-            fates.step(window.part(start, window.count))
+            fates.step(window.slice(start, window.count))
             expected = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
         last = max([self._known_end - 1, *(one.last for one in aborts)])
         if expected is not None and expected <= last:
@@ -278,12 +278,12 @@ class LineWriter:
         if start >= stop:
             return
         one = self._work.read[number]
-        part = window.part(start, stop)
+        part = window.slice(start, stop)
         first_of = partial(first_offset, part, wrappers=one.facts.wrappers)
         self._refused.clear()
         for begin, end in writer.write(part, first_of, one.log.base, one.source):
             self._tell_refused(one, part, begin)
-            self._keep(one, copies, part.part(begin, end))
+            self._keep(one, copies, part.slice(begin, end))
         self._tell_refused(one, part, part.count)
 
     def _refuse(self, _window: Window, k: int, why: str) -> None:

@@ -572,7 +572,7 @@ def lone_last(log: Source, facts: ScannedLog) -> Window | None:
     runs, run = facts.runs, facts.epochs[-1]
     found: Window | None = None
     for window in batches_of(log, runs.starts[-1], runs.ends[-1], layout.MAX_INT):
-        found = window.only(window.count - 1)
+        found = window.batch(window.count - 1)
     if found is None or (run.first, run.last) != (found.cell(0, layout.BASE_OFFSET), found.cell(0, layout.LAST_OFFSET)):
         return None
     return found

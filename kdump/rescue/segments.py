@@ -215,7 +215,7 @@ class SegmentWriter:
     def _put(self, segment: _Segment, window: Window, start: int, stop: int, source: Source) -> None:
         position, end = window.cell(start, layout.POSITION), window.end(stop)
         log = self._create(segment) if segment.log is None else segment.log
-        if window.whole:
+        if window.has_record_bytes:
             self._ops.write(log, window.view[position - window.origin : end - window.origin], segment.size)
         else:
             for at in range(position, end, _PIECE):
@@ -305,4 +305,4 @@ def _moved(window: Window, start: int, stop: int, shift: int) -> Window:
     rows = window.rows[start * width : stop * width]
     if shift:
         rows[layout.POSITION :: width] = array("q", [at + shift for at in rows[layout.POSITION :: width]])
-    return Window(window.view, window.origin + shift, rows, stop - start, window.whole)
+    return Window(window.view, window.origin + shift, rows, stop - start, window.has_record_bytes)

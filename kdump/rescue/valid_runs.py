@@ -149,7 +149,7 @@ class ValidRunBuilder:
         self._push(window, start, stop)
 
     def _push(self, window: Window, start: int, stop: int) -> None:
-        part = window.part(start, stop)
+        part = window.slice(start, stop)
         position, end = part.cell(0, layout.POSITION), part.end(part.count)
         first, last = first_offset(part, 0, self._wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
         self.batches += part.count

@@ -165,7 +165,7 @@ class Step(Row, name="step"):
     instead: tuple[int, ...] = column(Kind.NUMBER, "of the steps that this one makes unnecessary", default=())
     damaged: str | None = None  # path of the partition directory that it restores or salvages as a whole
     partition: str | None = None  # path of the partition directory that it is about; None for something else
-    once_compared: str = ""  # of one that asks other replicas: what to do where they were asked
+    why_once_compared: str = ""  # of one that asks other replicas: what to do where they were asked
 
 
 class LeftOut(Row):

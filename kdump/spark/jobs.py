@@ -322,8 +322,8 @@ def _run(
         try:
             context.setJobDescription(f"kdump {name}")
             tasks = context.parallelize(groups, len(groups))
-            manners = guest.of_each(context.defaultParallelism)
-            results.extend(tasks.flatMap(partial(_there, os.getcwd(), manners, work)).collect())
+            read_policy = guest.of_each(context.defaultParallelism)
+            results.extend(tasks.flatMap(partial(_there, os.getcwd(), read_policy, work)).collect())
         except Exception as error:
             failed.append(error)
 
@@ -354,12 +354,12 @@ def _sentence(name: str, error: Exception) -> str:
 
 def _there(
     directory: str,
-    manners: dict[str, Any],
+    read_policy: dict[str, Any],
     work: Callable[[Any], Iterator[Any]],
     group: Any,  # noqa: ANN401
 ) -> Iterator[Any]:
-    """Do work where the user is, which is where relative paths begin, and with the manners of the user's process."""
-    guest.be(**manners)
+    """Do work where the user is, which is where relative paths begin, and with the read policy of the user's process."""
+    guest.be(**read_policy)
     with suppress(OSError):  # there is no such directory on this machine
         os.chdir(directory)
     return work(group)

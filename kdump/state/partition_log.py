@@ -375,7 +375,7 @@ class PartitionLog:
             while k < window.count and stored[k] == computed[k] and (k == first or positions[k] not in self._breaks):
                 k += 1
             if k > first:
-                yield window.part(first, k)
+                yield window.slice(first, k)
             else:
                 self._lose(number, window.cell(k, layout.POSITION), window.cell(k, layout.MAX_TIMESTAMP))
                 k += 1
@@ -385,7 +385,7 @@ class PartitionLog:
             return window
         lasts = window.column(layout.LAST_OFFSET)
         first = next((k for k, last in enumerate(lasts) if last >= self.log_start), window.count)
-        return window.part(first, window.count)
+        return window.slice(first, window.count)
 
     def _drain(self, number: int, found: list[Finding], window: Window | None = None) -> None:
         """Hand on what the walk has found since the last time; None: behind the last batches."""
@@ -466,7 +466,7 @@ class PartitionLog:
             window: its first batches.
         """
         base, first = self.bases[number], window.cell(0, layout.BASE_OFFSET)
-        if base < first and window.only(0).all_trusted and self._is_lost(base, first - 1):
+        if base < first and window.batch(0).all_trusted and self._is_lost(base, first - 1):
             self._breaks.add(0)
 
     def _lose_behind(self, number: int, last: int | None, trusted_to: int, size: int) -> None:

@@ -76,7 +76,7 @@ class ReadFailedError(OSError):
         self.length = length
 
 
-class Manners(Protocol):
+class ReadPolicy(Protocol):
     """How files are read where others work: see `guest`."""
 
     def opened(self, file: int, /) -> None:
@@ -116,7 +116,7 @@ class FileSource:
     """
 
     is_near: ClassVar[bool] = True  # on this machine: a walk through the whole costs no transfer
-    manners: ClassVar[Manners | None] = None  # how all files are read: see `guest`
+    policy: ClassVar[ReadPolicy | None] = None  # how all files are read: see `guest`
 
     def __init__(self, path: str, name: str | None = None, *, follow: bool = True, devices: bool = False) -> None:
         self.name = path if name is None else name
@@ -132,8 +132,8 @@ class FileSource:
             raise
         self.status = status  # what the system knows of it, when it was opened
         self.modified = status.st_mtime_ns // 1_000_000  # ms since the epoch, when it was opened
-        if self.manners is not None:
-            self.manners.opened(self._fd)
+        if self.policy is not None:
+            self.policy.opened(self._fd)
 
     @property
     def is_growing(self) -> bool:
@@ -149,7 +149,7 @@ class FileSource:
             OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
         """
         wanted = max(0, min(length, self.size - position))
-        if self.manners is None:
+        if self.policy is None:
             try:
                 data = os.pread(self._fd, wanted, position)
             except OSError as error:
@@ -167,9 +167,9 @@ class FileSource:
             OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
         """
         wanted = max(0, min(len(target), self.size - position))
-        if self.manners is None:
+        if self.policy is None:
             return self._fill(position, target, wanted)
-        for at, size in self.manners.pieces(self._fd, self.name, position, wanted):
+        for at, size in self.policy.pieces(self._fd, self.name, position, wanted):
             self._fill(at, target[at - position :], size)
         return wanted
 

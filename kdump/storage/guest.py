@@ -132,7 +132,7 @@ def be(*, rate: int | None = None, keeps_cache: bool = False, idle: bool = False
     Raises:
         CannotKeepCacheError: the system cannot even be asked.
     """
-    FileSource.manners = _Guest(rate, keeps_cache=keeps_cache) if rate is not None or keeps_cache else None
+    FileSource.policy = _Guest(rate, keeps_cache=keeps_cache) if rate is not None or keeps_cache else None
     _TOLD.update(rate=rate, keeps_cache=keeps_cache, idle=idle)
     if idle:
         _be_idle()

@@ -382,7 +382,7 @@ def test_a_control_batch_over_the_limit_makes_the_result_incomplete() -> None:
     large = batch(0, [Record(bytes(9000), b"\0\0\0\0")], flags=TRANSACTIONAL | CONTROL, producer=(1, 0, -1))
     with windows_of(size=4096):
         for window in windows(large, 0, max_batch=1000):
-            assert not window.whole
+            assert not window.has_record_bytes
             fold.step(window)
     assert not fold.finish().complete
 

@@ -25,7 +25,7 @@ SIZE = 700 * PAGE + 123
 @pytest.fixture(autouse=True)
 def _polite() -> Iterator[None]:
     yield
-    FileSource.manners = None
+    FileSource.policy = None
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_it_reads_when_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("kdump.storage.guest.ctypes.CDLL", Library)
     guest.be(idle=True)
     assert [call[1:] for call in calls] == [(1, 0, 3 << 13)]
-    assert FileSource.manners is None
+    assert FileSource.policy is None
 
 
 def test_a_process_that_is_killed_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_a_process_that_is_killed_does_not_keep_the_others_waiting(tmp_path: Pat
     out, into = os.pipe()
     pid = os.fork()
     if not pid:
-        lockf, take, _ = FileSource.manners._pace._lock  # type: ignore[union-attr]
-        lockf(FileSource.manners._pace._file, take)  # type: ignore[union-attr]
+        lockf, take, _ = FileSource.policy._pace._lock  # type: ignore[union-attr]
+        lockf(FileSource.policy._pace._file, take)  # type: ignore[union-attr]
         os.write(into, b"x")
         time.sleep(60)
         os._exit(0)

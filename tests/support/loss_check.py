@@ -169,7 +169,7 @@ def right_batches(log: Path) -> Iterator[tuple[int, int, int, int]]:
                     continue
                 records = max(0, row[layout.COUNT])
                 if row[layout.MAGIC] < layout.MAGIC_V2:
-                    records = sum(chunk.filled for chunk in reader.chunks(window.only(k)))
+                    records = sum(chunk.filled for chunk in reader.chunks(window.batch(k)))
                 yield row[layout.POSITION], row[layout.SIZE], row[layout.LAST_OFFSET], records
 
 

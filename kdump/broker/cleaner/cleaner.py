@@ -354,7 +354,7 @@ class Cleaner:
 
     def again(self, window: Window, k: int) -> Iterator[Chunk]:
         """Read the records of one batch once more."""
-        return self._again.chunks(window.only(k))
+        return self._again.chunks(window.batch(k))
 
     def room(self, size: int) -> tuple[memoryview, array[int]]:
         """Return where to write at least so many bytes of batches, and room for what is said of each."""

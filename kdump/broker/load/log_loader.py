@@ -472,9 +472,9 @@ def _within(log: Source, base: int, gone: RangeSet) -> tuple[int, int]:
     for window in walk.windows():
         for k, last in enumerate(window.column(layout.LAST_OFFSET)):
             first = window.cell(k, layout.BASE_OFFSET)
-            if gone.has_any(last if first < 0 else first, last) and window.only(k).all_trusted:
+            if gone.has_any(last if first < 0 else first, last) and window.batch(k).all_trusted:
                 size += window.cell(k, layout.SIZE)
-                records += _records(window.only(k), reader)
+                records += _records(window.batch(k), reader)
     return size, records
 
 
@@ -527,7 +527,7 @@ def readable(log: Source, base: int, next_base: int | None, end: int) -> Readabl
             continue
         for k, last in enumerate(window.column(layout.LAST_OFFSET)):
             if last >= end:  # a broker goes by what is stored
-                found += _records(window.only(k), reader)
+                found += _records(window.batch(k), reader)
     right = walk.checks.offsets.last  # where a base offset is wrong, by the right one
     return Readable(-1 if right is None else right, found, torn[-1] if torn else None)
 
@@ -542,7 +542,7 @@ def _records(window: Window, reader: RecordReader) -> int:
         if magic >= layout.MAGIC_V2:
             found += max(0, count)
         elif attributes & layout.CODEC_MASK:
-            found += sum(chunk.filled for chunk in reader.chunks(window.only(k)))
+            found += sum(chunk.filled for chunk in reader.chunks(window.batch(k)))
         else:
             found += 1
     return found

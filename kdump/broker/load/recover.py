@@ -180,7 +180,7 @@ class _Recovery:
 
     def _step(self, window: Window) -> None:
         """Take a window, up to the first batch of which a broker throws."""
-        if not window.whole:
+        if not window.has_record_bytes:
             _scan.suspect(window.rows, 1, layout.UNKNOWN, array("q", [layout.UNKNOWN] * layout.BORDER_WIDTH))
         before = self._indexes.mark()
         error = self._index(window)

@@ -309,7 +309,7 @@ def last_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
     reader = RecordReader.within(limits)
     for window in walk.windows():
         first, count, last = window.cell(0, layout.BASE_OFFSET), 0, None
-        for chunk in reader.chunks(window.only(0)):
+        for chunk in reader.chunks(window.batch(0)):
             if chunk.problem is not None:
                 return None
             count += chunk.filled

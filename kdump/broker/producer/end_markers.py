@@ -82,7 +82,7 @@ def marker_error(reader: RecordReader, window: Window, k: int) -> str:
     codec = row[layout.ATTRIBUTES] & layout.CODEC_MASK
     if codec > layout.CODEC_ZSTD:
         return f"{ARGUMENT}: Unknown compression type id: {codec}"
-    for chunk in reader.chunks(window.only(k)):
+    for chunk in reader.chunks(window.batch(k)):
         if chunk.filled:
             return _marker_error(*key_and_value(chunk.view, chunk.rows))
         if chunk.problem is not None:

@@ -52,7 +52,7 @@ guest_options = options(
 )
 
 
-def be_guest(given: dict[str, Any], *, always: bool = False) -> None:
+def throttle_reads(given: dict[str, Any], *, always: bool = False) -> None:
     """Read as the options say from now on; as a guest the disk is read when nobody else does.
 
     Args:

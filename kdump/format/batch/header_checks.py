@@ -199,7 +199,7 @@ def _flags(finding: Callable[..., Finding], window: Window, k: int) -> Iterator[
 
 def _is_raft_control(window: Window, k: int) -> bool:
     """Whether the first record of an uncompressed batch has the 4-byte key of a control record of the Raft layer."""
-    if not window.whole or not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
+    if not window.has_record_bytes or not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
         return True
     start = window.cell(k, layout.POSITION) - window.origin + layout.RECORDS_AT
     body = bytes(window.view[start : start + 32])

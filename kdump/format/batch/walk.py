@@ -332,7 +332,7 @@ class CheckedWalk:
         rows = array("q", bytes(8 * layout.BATCH_WIDTH))
         _scan.header_row(header, 0, position, size, magic, rows)
         rows[layout.COMPUTED_CRC] = crc
-        window = Window(memoryview(header), position, rows, 1, whole=False, before=self.border.last_offset)
+        window = Window(memoryview(header), position, rows, 1, has_record_bytes=False, before=self.border.last_offset)
         yield from self._settle(self._judge.batch(window, self.border.floor, self.border.last_offset))
 
     def _settle(self, verdict: FrameVerdict) -> Iterator[Window]:
@@ -395,9 +395,9 @@ def settled_windows(walk: CheckedWalk, found: list[Finding], stop: int | None = 
         if window is None:
             break
         k = window.count if edge is None else bisect_left(window.column(layout.POSITION), edge, 0, window.count)
-        late = [window.kept(row) for row in range(k, window.count)]
+        late = [window.batch_copy(row) for row in range(k, window.count)]
         if k:
-            yield from _with_its_own(window.part(0, k), found)
+            yield from _with_its_own(window.slice(0, k), found)
         held.extend(late)
     if error is not None:
         raise error

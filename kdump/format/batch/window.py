@@ -31,12 +31,12 @@ class Window:
         origin: file position.
         rows: count x layout.BATCH_WIDTH values. Valid until the next window is asked for.
         count: rows.
-        whole: the bytes of the batches are all in `view`. False for one batch that is over the limit: its header
-            and its CRC are known, its records are not read.
+        has_record_bytes: the bytes of the batches are all in `view`. False for one batch that is over the limit: its
+            header and its CRC are known, its records are not read.
         before: last offset of the last batch before the window that has the right CRC; layout.UNKNOWN for none.
     """
 
-    __slots__ = ("_all_trusted", "_before", "_suspicions", "count", "origin", "rows", "view", "whole")
+    __slots__ = ("_all_trusted", "_before", "_suspicions", "count", "has_record_bytes", "origin", "rows", "view")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Window:
         origin: int,
         rows: array[int],
         count: int,
-        whole: bool = True,
+        has_record_bytes: bool = True,
         *,
         before: int = layout.UNKNOWN,
     ) -> None:
@@ -52,7 +52,7 @@ class Window:
         self.origin = origin
         self.rows = rows
         self.count = count
-        self.whole = whole
+        self.has_record_bytes = has_record_bytes
         self._all_trusted: bool | None = None  # found when it is asked for, by many
         self._suspicions: int | None = None
         self._before: array[int] | None = array("q", (before,))  # per row, as far as it was asked for
@@ -92,30 +92,30 @@ class Window:
         """Return one row, as an array of its own."""
         return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
 
-    def only(self, k: int) -> Window:
+    def batch(self, k: int) -> Window:
         """Return one batch alone, with a row of its own; its bytes are valid as long as those of this window."""
-        return Window(self.view, self.origin, self.row(k), 1, self.whole, before=self.offset_before(k))
+        return Window(self.view, self.origin, self.row(k), 1, self.has_record_bytes, before=self.offset_before(k))
 
-    def kept(self, k: int) -> Window:
+    def batch_copy(self, k: int) -> Window:
         """Return one batch alone, with a row and bytes of its own: it stays valid when the next window is read."""
         start = self.cell(k, layout.POSITION) - self.origin
-        size = self.cell(k, layout.SIZE) if self.whole else layout.RECORDS_AT
+        size = self.cell(k, layout.SIZE) if self.has_record_bytes else layout.RECORDS_AT
         view = memoryview(bytes(self.view[start : start + size]) + _PAST_END)
-        return Window(view, self.origin + start, self.row(k), 1, self.whole, before=self.offset_before(k))
+        return Window(view, self.origin + start, self.row(k), 1, self.has_record_bytes, before=self.offset_before(k))
 
-    def row_alone(self, k: int) -> Window:
+    def header_only(self, k: int) -> Window:
         """Return one batch alone without its bytes, for those who read its row only."""
         return Window(
             memoryview(b""), self.cell(k, layout.POSITION), self.row(k), 1, False, before=self.offset_before(k)
         )
 
-    def part(self, start: int, stop: int) -> Window:
+    def slice(self, start: int, stop: int) -> Window:
         """Return rows [start, stop) while they are valid: this window where that is all."""
         if not start and stop == self.count:
             return self
         rows = self.rows[start * layout.BATCH_WIDTH : stop * layout.BATCH_WIDTH]
         before = self.offset_before(start)
-        return Window(self.view, self.origin, rows or self.rows, stop - start, self.whole, before=before)
+        return Window(self.view, self.origin, rows or self.rows, stop - start, self.has_record_bytes, before=before)
 
     def some(self, rows: array[int], count: int) -> Window:
         """Return some of its batches, which need not adjoin each other.
@@ -124,13 +124,13 @@ class Window:
             rows: of them; those behind `count` are not looked at.
             count: how many.
         """
-        some = Window(self.view, self.origin, rows or self.rows, count, self.whole)
+        some = Window(self.view, self.origin, rows or self.rows, count, self.has_record_bytes)
         some._before = None
         return some
 
     def first(self, rows: int) -> Window:
         """Return the first rows, without a copy of them: both windows show what is written to them later."""
-        return Window(self.view, self.origin, self.rows, rows, self.whole, before=self.offset_before(0))
+        return Window(self.view, self.origin, self.rows, rows, self.has_record_bytes, before=self.offset_before(0))
 
     def offset_before(self, k: int) -> int:
         """Return the last offset of the last batch before row k that has the right CRC; layout.UNKNOWN for none.

@@ -78,7 +78,7 @@ class RecordReader:
         """
         k = 0
         while k < window.count:
-            if not window.whole or window.cell(k, layout.SIZE) > self._max_batch:
+            if not window.has_record_bytes or window.cell(k, layout.SIZE) > self._max_batch:
                 yield Chunk(
                     window,
                     window.view,

@@ -31,6 +31,6 @@ def first_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
     walk = CheckedWalk(BytesSource(data, log.name), ignore, next_base=None, max_batch_bytes=limits.max_batch_bytes)
     reader = RecordReader.within(limits)
     for window in walk.windows():
-        for chunk in reader.chunks(window.only(0)):
+        for chunk in reader.chunks(window.batch(0)):
             return chunk.rows[layout.R_OFFSET] if chunk.filled else None
     return None

@@ -187,11 +187,11 @@ class Report:
         base = {"id": "maps", "title": "Damage maps", "count": len(segments), "cut": 0}
         shown = segments[:_FEW]
         return [
-            SectionForm("maps.html", {**base, "maps": Again(lambda: map(self._map, segments))}),
-            SectionForm("maps_small.html", {**base, "maps": Again(lambda: map(self._small_map, segments))}),
+            SectionForm("maps.html", {**base, "maps": Reiterable(lambda: map(self._map, segments))}),
+            SectionForm("maps_small.html", {**base, "maps": Reiterable(lambda: map(self._small_map, segments))}),
             SectionForm(
                 "maps_small.html",
-                {**base, "maps": Again(lambda: map(self._small_map, shown)), "cut": len(segments) - len(shown)},
+                {**base, "maps": Reiterable(lambda: map(self._small_map, shown)), "cut": len(segments) - len(shown)},
             ),
         ]
 
@@ -268,7 +268,7 @@ class Report:
         few = some[:_FEW]
 
         def form(name: str, told_of: Any, shown: Sequence[PartitionFound], **more: Any) -> SectionForm:  # noqa: ANN401
-            return SectionForm(name, {**base, "partitions": Again(lambda: map(told_of, shown)), **more})
+            return SectionForm(name, {**base, "partitions": Reiterable(lambda: map(told_of, shown)), **more})
 
         return [
             form("losses.html", self._lost, some),
@@ -317,7 +317,7 @@ class Report:
         few = differing[:_FEW]
 
         def form(shown: Sequence[tuple[str, Sequence[PartitionFound]]]) -> SectionForm:
-            groups = Again(lambda: (_compared(*one) for one in shown))
+            groups = Reiterable(lambda: (_compared(*one) for one in shown))
             return SectionForm("replicas.html", {**base, "groups": groups, "same": len(several) - len(shown)})
 
         return [form(several), form(differing), form(few)]
@@ -334,7 +334,7 @@ class Report:
         return [
             SectionForm(
                 "predictions.html",
-                {**base, "loud": Again(lambda: map(_predicted, loud)), "calm": list(map(_unchanged, calm))},
+                {**base, "loud": Reiterable(lambda: map(_predicted, loud)), "calm": list(map(_unchanged, calm))},
             ),
             SectionForm("predictions_short.html", {**base, "groups": list(_outcomes(some))}),
             SectionForm(
@@ -351,12 +351,12 @@ class Report:
         base |= {"count": sum(self._found.codes.values()), "is_folded": self._found.is_folded}
         few = some[:_FEW]
         return [
-            SectionForm("findings.html", {**base, "groups": Again(lambda: map(self._group, some))}),
-            SectionForm("findings_short.html", {**base, "groups": Again(lambda: map(self._by_code, some))}),
-            SectionForm("findings_short.html", {**base, "groups": Again(lambda: map(self._of_partition, some))}),
+            SectionForm("findings.html", {**base, "groups": Reiterable(lambda: map(self._group, some))}),
+            SectionForm("findings_short.html", {**base, "groups": Reiterable(lambda: map(self._by_code, some))}),
+            SectionForm("findings_short.html", {**base, "groups": Reiterable(lambda: map(self._of_partition, some))}),
             SectionForm(
                 "findings_short.html",
-                {**base, "groups": Again(lambda: map(self._of_partition, few)), "cut": len(some) - len(few)},
+                {**base, "groups": Reiterable(lambda: map(self._of_partition, few)), "cut": len(some) - len(few)},
             ),
         ]
 
@@ -436,7 +436,7 @@ class Report:
         return [SectionForm("run.html", {"id": "run", "title": "How it was run", "facts": facts})]
 
 
-class Again:
+class Reiterable:
     """What a template goes through: made when it is asked for, and as often as it is.
 
     Args:

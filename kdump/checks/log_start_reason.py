@@ -21,7 +21,7 @@ _DELETED = ".deleted"
 _WATERMARK = "the high watermark"
 
 
-def why_gone(directory: PartitionDir, end: int, *, has_holes: bool, may_be_cut: bool) -> Iterator[Finding]:
+def log_start_reason(directory: PartitionDir, end: int, *, has_holes: bool, may_be_cut: bool) -> Iterator[Finding]:
     """Yield why offsets of a partition are gone.
 
     Args:
