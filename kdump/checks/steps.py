@@ -115,7 +115,7 @@ class StepList:
         Args:
             kind: of it.
             command: None where a person acts.
-            words: of its sentence; `why_once_compared` of one that asks other replicas: what to do where they were asked.
+            words: of its sentence; `why_once_compared` of one that asks other replicas: what to do where they were.
         """
         why_once_compared = str(words.get("why_once_compared", ""))
         self._steps.append((kind, command, kind.sentence.format_map(words), why_once_compared))

@@ -358,7 +358,7 @@ def _there(
     work: Callable[[Any], Iterator[Any]],
     group: Any,  # noqa: ANN401
 ) -> Iterator[Any]:
-    """Do work where the user is, which is where relative paths begin, and with the read policy of the user's process."""
+    """Do work where the user is, as relative paths begin there, and with the read policy of the user's process."""
     guest.be(**read_policy)
     with suppress(OSError):  # there is no such directory on this machine
         os.chdir(directory)
