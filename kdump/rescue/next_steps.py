@@ -78,11 +78,13 @@ def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
         yield SalvageStepKind.PART.step(command, path=path, parts=" and ".join(parts[:_TOLD]))
 
 
-def _once_more(work: PartitionSalvage, *others: str) -> ShellCommand:
+def _once_more(work: PartitionSalvage, *others: str, name: str | None = None) -> ShellCommand:
     """The command that salvages a partition from all of its sources, and others, into another directory."""
-    name = () if work.is_named else ("--name", work.name)
+    if name is None and not work.is_named:
+        name = work.name
+    named_so = () if name is None else ("--name", name)
     deleted = ("--deleted", "too") if work.reads_deleted else ()
-    return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, "--to", "DIR", *name)
+    return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, "--to", "DIR", *named_so)
 
 
 def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:
@@ -200,10 +202,21 @@ def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[SalvageStep
     for directory in work.on_the_way_out:
         yield SalvageStepKind.DELETED.step(path=directory.path)
     old = next((one.topic_id for one in work.on_the_way_out if one.topic_id is not None), None)
-    many = f", with at least {int(number) + 1} partitions" if int(number) else ""
     has_id = old is not None and work.runs_kraft is not False
+    live = work.in_use
+    if live is not None and live.topic_id is not None and live.topic_id == old:
+        return
+    if live is not None:
+        again = _once_more(work, name=f"OTHER-{number}")
+        yield SalvageStepKind.CREATED_AGAIN.step(topic=topic, live=live.path, path=path, again=again)
+        if has_id and live.topic_id is not None:
+            yield SalvageStepKind.ID_OF_LIVE.step(live=live.path, id=live.topic_id, path=path, old=old)
+            return
+    many = f", with at least {int(number) + 1} partitions" if int(number) else ""
     kind = SalvageStepKind.CREATE_WITH_ID if has_id else SalvageStepKind.CREATE
-    yield kind.step(topic=topic, path=path, many=many, old=old)
+    if live is None:
+        create = f"{topic} was deleted: create it again" if work.is_named else f"create {topic}"
+        yield kind.step(topic=topic, create=create, path=path, many=many, old=old)
 
 
 def steps_for(

@@ -45,6 +45,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
+from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import real
 from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from kdump.rescue.valid_runs import EpochRun
     from kdump.rows.salvaged import Salvaged
     from kdump.storage.misplaced import Misplaced
-    from kdump.storage.partition_dir import PartitionDir
 
 _ATTEMPTS = 8  # epochs that turn out to be wrong, one after the other
 _MODE = 0o644
@@ -137,6 +137,16 @@ class PartitionSalvage:
         """The directories of the copies that a broker is to remove; none where it serves another of them."""
         found = self.directories
         return found if found and all(one.is_leftover for one in found) else []
+
+    @property
+    def in_use(self) -> PartitionDir | None:
+        """The directory that a broker serves under the name of a deleted partition; None where none lies beside."""
+        topic, _, number = self.name.rpartition("-")
+        log_dirs = [log_dir for one in self.on_the_way_out for log_dir in (one.log_dir, *one.log_dir.siblings)]
+        for log_dir in log_dirs if number.isdecimal() else ():
+            for path in log_dir.in_use.get((topic, int(number)), ()):
+                return PartitionDir(path, log_dir)
+        return None
 
     @cached_property
     def left_to_broker(self) -> list[Finding]:

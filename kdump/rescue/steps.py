@@ -48,11 +48,23 @@ class SalvageStepKind(Enum):
         "copy {path} before a broker starts on its log.dir: a broker removes it a minute after its start "
         "(file.delete.delay.ms)"
     )
+    # the topic was deleted, and there is one of its name again
+    CREATED_AGAIN = (
+        "{topic} was created again: {live} is a partition of the new topic. What follows puts {path} in its place, and "
+        "what was written there since is lost then. To keep both, make a partition of another topic instead, and "
+        "create that topic: {again}"
+    )
+    # the same, and brokers may run KRaft
+    ID_OF_LIVE = (
+        "write the topic id of {live}, {id}, into {path}/"
+        f"{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the cluster "
+        "has to -stray"
+    )
     # the topic was deleted
-    CREATE = "{topic} was deleted: create it again where {path} goes{many}"
+    CREATE = "{create} where {path} goes{many}"
     # the topic was deleted, and brokers may run KRaft
     CREATE_WITH_ID = (
-        "{topic} was deleted: create it again where {path} goes{many}, and write its new topic id into {path}/"
+        "{create} where {path} goes{many}, and write its new topic id into {path}/"
         f"{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the cluster "
         f"has to -stray; {_FIND_ID}"
     )

@@ -101,6 +101,36 @@ def test_salvage_takes_its_name_without_the_suffix_and_says_which_topic_id_it_ne
     ]
 
 
+def salvaged(root: Path, *options: str) -> str:
+    """What salvage tells of a partition that is on its way out."""
+    return run_kdump(["salvage", f"data/{GONE}", "--to", "out", *options], root).stdout.decode()
+
+
+def test_where_the_topic_was_created_again_salvage_tells_what_its_place_would_cost(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(FIRST), orders_0=partition(THIRD, topic="B"))
+    text = salvaged(tmp_path)
+    assert "create it again" not in text
+    assert "orders was created again: data/orders-0 is a partition of the new topic" in text
+    old, new = (letter * 21 + "A" for letter in "CB")
+    assert f"write the topic id of data/orders-0, {new}, into out/orders-0/partition.metadata in place of {old}" in text
+    (again,) = (line.partition("create that topic: ")[2] for line in text.splitlines() if "create that topic: " in line)
+    words = shlex.split(again.replace("DIR", "both").replace("OTHER", "old-orders"))
+    assert run_kdump(words[1:], tmp_path).exit == 0
+    assert (tmp_path / "both" / "old-orders-0" / name(0)).read_bytes() == FIRST[name(0)]
+
+
+def test_beside_a_partition_of_the_same_topic_nobody_is_told_to_create_it(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(FIRST), orders_0=partition(SECOND))
+    assert "creat" not in salvaged(tmp_path)
+
+
+def test_a_partition_of_another_name_needs_a_topic_that_was_never_deleted(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(FIRST))
+    text = salvaged(tmp_path, "--name", "other-0")
+    assert "was deleted" not in text
+    assert "next 2: create other where out/other-0 goes" in text
+
+
 @pytest.mark.parametrize("others", [{"orders_0": partition(THIRD, topic="B")}, {"gone_too": partition(FIRST)}])
 def test_of_several_directories_of_one_partition_none_on_its_way_out_is_taken_unasked(
     others: dict[str, Files], tmp_path: Path

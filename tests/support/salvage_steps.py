@@ -72,13 +72,15 @@ class Broker:
         elif found := re.search(r"lower the number behind `(.*) ([0-9]+)` to ([0-9]+) where it is above", step):
             for name in ENDS:
                 self._set(name, f"{found[1]} {found[2]}", int(found[3]), only_lower=True)
-        elif re.search(r"write its new topic id into|write .*/partition.metadata, two lines", step):
+        elif re.search(r"write (its new|the) topic id .*into|write .*/partition.metadata, two lines", step):
             (self.result / "partition.metadata").write_text(NEW_ID)
         elif found := re.search(": (cp -p .*)$", step):
             subprocess.run(shlex.split(found[1]), check=True)
         elif re.match("copy .* into (the log.dir of each of them|its log.dir)", step):
             return  # put in place at the end: the steps around say what goes into it
-        elif re.match(".* was deleted: create it again", step) or NOTHING_TO_DO.match(step):
+        elif re.match("(.* was deleted: create it again|.* was created again:|create )", step):
+            return
+        elif NOTHING_TO_DO.match(step):
             return
         else:
             self.not_done.append(f"a step that nobody can do: {step}")
