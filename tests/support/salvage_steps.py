@@ -78,9 +78,7 @@ class Broker:
             subprocess.run(shlex.split(found[1]), check=True)
         elif re.match("copy .* into (the log.dir of each of them|its log.dir)", step):
             return  # put in place at the end: the steps around say what goes into it
-        elif re.match("(.* was deleted: create it again|.* was created again:|create )", step):
-            return
-        elif NOTHING_TO_DO.match(step):
+        elif re.match("(.* was deleted: create it again|.* was created again:|create )", step) or NOTHING_TO_DO.match(step):
             return
         else:
             self.not_done.append(f"a step that nobody can do: {step}")
