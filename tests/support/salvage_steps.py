@@ -28,6 +28,8 @@ NEW_ID = "version: 0\ntopic_id: NNNNNNNNNNNNNNNNNNNNNA"
 LOG_START = "log-start-offset-checkpoint"
 ENDS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
 FOREVER = ("--set", "cleanup.policy=delete", "--set", "retention.ms=-1", "--set", "retention.bytes=-1")
+NO_FILES = re.compile(".* was deleted: create it again|.* was created again:|create ")
+"""Steps at the cluster, which change no file here."""
 NOTHING_TO_DO = re.compile(
     "|".join(
         (
@@ -78,7 +80,7 @@ class Broker:
             subprocess.run(shlex.split(found[1]), check=True)
         elif re.match("copy .* into (the log.dir of each of them|its log.dir)", step):
             return  # put in place at the end: the steps around say what goes into it
-        elif re.match("(.* was deleted: create it again|.* was created again:|create )", step) or NOTHING_TO_DO.match(step):
+        elif NO_FILES.match(step) or NOTHING_TO_DO.match(step):
             return
         else:
             self.not_done.append(f"a step that nobody can do: {step}")
