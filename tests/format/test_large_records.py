@@ -54,7 +54,7 @@ def small_buffers(held: int, piece: int, kept: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (reader, legacy):
             patch.setattr(module, "LARGE", held)
-            patch.setattr(module, "_STREAM_SIZE", held)
+            patch.setattr(module, "STREAM_SIZE", held)
         patch.setattr(cut_record, "PIECE", piece)
         begin = RecordReader.__init__
 
