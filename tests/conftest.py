@@ -20,8 +20,9 @@ settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a slow interpreter run a sample."""
+    """Let a slow interpreter run a sample, and whoever has the time run all."""
     parser.addoption("--every", type=int, default=1, metavar="N", help="of the cases of each test run one in N")
+    parser.addoption("--all", action="store_true", help="run all cases of tests that are marked as sampled, too")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -32,14 +33,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not in the sample; the first case of each test always is."""
-    every, seen = config.getoption("every"), Counter[str]()
-    if every == 1:
-        return
+    seen = Counter[str]()
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
         name = item.nodeid.partition("[")[0]
-        (left_out if seen[name] % every else kept).append(item)
+        (left_out if seen[name] % _step(config, item) else kept).append(item)
         seen[name] += 1
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+def _step(config: pytest.Config, item: pytest.Item) -> int:
+    """One in how many cases of a test is run."""
+    sampled = item.get_closest_marker("sampled")
+    own = 1 if sampled is None or config.getoption("--all") else sampled.args[0]
+    return max(own, config.getoption("--every"))

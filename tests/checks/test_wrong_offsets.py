@@ -84,6 +84,7 @@ def test_behind_a_gap_one_wrong_bit_of_a_base_offset_loses_nothing_more(gap: str
         assert got == {at: part for at, part in TRUTH if (at, part) not in lost}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("low", [0, 1, 2, 3, 5, 8, 20, 31, 62, 63])
 def test_neighbours_that_fill_the_place_between_sound_ones_are_restored_whatever_their_base_offsets(

@@ -97,6 +97,7 @@ def test_the_text_says_how_many_findings_are_left_out(tmp_path: Path) -> None:
 
 
 # --- one record that is as large as a batch may be ------------------------------------------------------------------
+@pytest.mark.sampled(3)
 @needs_kernels
 @pytest.mark.parametrize(
     "args",
@@ -273,6 +274,7 @@ def large_log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return root / "log"
 
 
+@pytest.mark.sampled(3)
 @needs_kernels
 @pytest.mark.parametrize("verb", LARGE_VERBS)
 def test_no_verb_holds_a_large_record_or_the_window_of_its_codec_with_it(verb: str, large_log: Path) -> None:

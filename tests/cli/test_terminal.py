@@ -41,6 +41,7 @@ def is_of_a_table(line: str) -> bool:
     return not re.match(r"[ ┃]*\d* +kdump |.*kafka-[a-z]+\.sh |(error|warning|note) [A-Z]\d\d ", line)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "args", [["verify", "--start", "all"], ["verify", "--notes"], ["retention"], ["du"]], ids=" ".join
 )

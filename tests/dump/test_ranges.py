@@ -85,6 +85,7 @@ OPTIONS: list[list[str]] = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 @pytest.mark.parametrize("name", ["plain-0", "txn-0", "compact-0", "zstd-0", "__consumer_offsets-2", "bigbatch-0"])
 def test_sound_logs_are_the_same_for_every_number_of_processes(name: str, options: list[str], tmp_path: Path) -> None:
@@ -108,6 +109,7 @@ SELECTIONS: list[list[str]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", SELECTIONS, ids=" ".join)
 def test_selections_are_the_same_for_every_number_of_processes(options: list[str], tmp_path: Path) -> None:
     paths = [CLEAN / name for name in ("txn-0", "plain-0", "compact-0", "zstd-0", "bigbatch-0")]
@@ -116,6 +118,7 @@ def test_selections_are_the_same_for_every_number_of_processes(options: list[str
     assert others == [one] * 3
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", SELECTIONS[:8], ids=" ".join)
 def test_selections_of_damaged_logs_are_the_same_for_every_number_of_processes(
     options: list[str], damaged: list[Path], tmp_path: Path
@@ -164,6 +167,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return made
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", [one for one in OPTIONS if one != ["--stats"]], ids=" ".join)
 @pytest.mark.parametrize("range_size", [700, 9000])
 def test_damaged_logs_are_the_same_for_every_number_of_processes(

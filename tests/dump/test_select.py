@@ -120,6 +120,7 @@ def test_a_selection_of_an_intact_log_has_no_finding_of_its_own(folder: Path) ->
 IN_PARTITIONS = [case for case in damage_cases(FIXTURES / "damage") if "/" in case.file]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", IN_PARTITIONS, ids=lambda case: str(case.name))
 def test_damage_hides_nothing_from_a_selection(case: Damage, tmp_path: Path) -> None:
     """Ranges go by the order of offsets and by the times of headers: where these are damaged, what is said of them."""

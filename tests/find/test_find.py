@@ -214,6 +214,7 @@ def questions(partition: PartitionDir) -> Iterator[Query]:
         yield time_query(str(time))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_no_other_answer_of_the_data_goes_unsaid(name: str, tmp_path: Path) -> None:
     """On any damage: where a broker answers otherwise than the data, there is a finding beside its answer."""

@@ -189,6 +189,7 @@ def test_kinds_of_files_are_those_of_the_manual() -> None:
     assert {"log", "index", "timeindex", "txnindex", "snapshot", "checkpoint", "meta.properties"} <= kinds
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", damage_cases(FIXTURES / "damage"), ids=lambda case: case.name)
 def test_damage_is_dumped_and_verified_by_schema(case: Any, tmp_path: Path) -> None:
     tree = case.build(tmp_path / "logdir")

@@ -217,6 +217,7 @@ def killed(stage: Stage, number: int, *, after: bool) -> None:
     killed_at(number, lambda ops: stage.scenario.run(stage.root, ops), after=after)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_repair_that_is_killed_at_any_call_can_be_ended_and_taken_back(stage: Stage, after: bool) -> None:
     for number in range(len(stage.calls)):
@@ -258,6 +259,7 @@ def short(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     return function(*args, **named)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "fault", [*map(fails, ERRORS), short], ids=[*(errno.errorcode[one] for one in ERRORS), "short"]
 )

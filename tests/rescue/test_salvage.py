@@ -1241,6 +1241,7 @@ def test_a_salvage_that_is_killed_at_any_call_starts_again(
         check_and_end(whole, tmp_path / "out", number)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: errno.errorcode[error])
 def test_a_salvage_whose_call_fails_leaves_nothing_under_a_final_name_that_is_not_whole(
     whole: tuple[str, dict[str, bytes], list[str]], error: int, tmp_path: Path

@@ -65,6 +65,7 @@ def damaged(source: Path, to: Path, damage: str) -> Path:
     return copy
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("damage", ["torn", "zeros", *map(str, BYTES)])
 @pytest.mark.parametrize("source", SOURCES[::2], ids=lambda one: f"{one.parent.parent.name}-{one.name}")
 def test_verify_and_salvage_count_a_loss_alike(source: Path, damage: str, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def a_link(rows: Path) -> None:
     rows.symlink_to("list")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("verb", VERBS, ids=lambda one: one[0])
 @pytest.mark.parametrize("change", [shut, open_to_all, a_pipe, a_link])
 def test_rows_that_cannot_be_read_are_told_as_unread_by_each_verb(
