@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from contextlib import contextmanager
-from importlib.machinery import ExtensionFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -131,7 +131,7 @@ def _is_compiled(kernel: str) -> bool:
     folder = os.path.join(os.path.dirname(kdump_file), *kernel.split(".")[:-1])
     asked = (finder.find_spec(f"kdump.{kernel}", [folder]) for finder in sys.meta_path)
     found = next(filter(None, asked), None)
-    return found is not None and isinstance(found.loader, ExtensionFileLoader)
+    return found is not None and str(found.origin).endswith(tuple(EXTENSION_SUFFIXES))
 
 
 @contextmanager
