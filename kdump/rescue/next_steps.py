@@ -204,19 +204,17 @@ def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[SalvageStep
     old = next((one.topic_id for one in work.on_the_way_out if one.topic_id is not None), None)
     has_id = old is not None and work.runs_kraft is not False
     live = work.in_use
-    if live is not None and live.topic_id is not None and live.topic_id == old:
-        return
-    if live is not None:
+    if live is None:
+        kind = SalvageStepKind.CREATE_WITH_ID if has_id else SalvageStepKind.CREATE
+        create = f"{topic} was deleted: create it again" if work.is_named else f"create {topic}"
+        many = f", with at least {int(number) + 1} partitions" if int(number) else ""
+        yield kind.step(topic=topic, create=create, path=path, many=many, old=old)
+    elif old is None or live.topic_id != old:  # else it is of the same topic, which a broker has in another directory
         again = _once_more(work, name=f"OTHER-{number}")
         yield SalvageStepKind.CREATED_AGAIN.step(topic=topic, live=live.path, path=path, again=again)
-        if has_id and live.topic_id is not None:
-            yield SalvageStepKind.ID_OF_LIVE.step(live=live.path, id=live.topic_id, path=path, old=old)
-            return
-    many = f", with at least {int(number) + 1} partitions" if int(number) else ""
-    kind = SalvageStepKind.CREATE_WITH_ID if has_id else SalvageStepKind.CREATE
-    if live is None:
-        create = f"{topic} was deleted: create it again" if work.is_named else f"create {topic}"
-        yield kind.step(topic=topic, create=create, path=path, many=many, old=old)
+        if has_id:
+            kind = SalvageStepKind.ID_OF_CLUSTER if live.topic_id is None else SalvageStepKind.ID_OF_LIVE
+            yield kind.step(topic=topic, live=live.path, id=live.topic_id, path=path, old=old)
 
 
 def steps_for(

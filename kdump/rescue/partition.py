@@ -142,11 +142,9 @@ class PartitionSalvage:
     def in_use(self) -> PartitionDir | None:
         """The directory that a broker serves under the name of a deleted partition; None where none lies beside."""
         topic, _, number = self.name.rpartition("-")
-        log_dirs = [log_dir for one in self.on_the_way_out for log_dir in (one.log_dir, *one.log_dir.siblings)]
-        for log_dir in log_dirs if number.isdecimal() else ():
-            for path in log_dir.in_use.get((topic, int(number)), ()):
-                return PartitionDir(path, log_dir)
-        return None
+        key = topic, int(number)
+        log_dirs = (log_dir for one in self.on_the_way_out for log_dir in (one.log_dir, *one.log_dir.siblings))
+        return next((PartitionDir(path, one) for one in log_dirs for path in one.in_use.get(key, ())), None)
 
     @cached_property
     def left_to_broker(self) -> list[Finding]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 _METADATA = FileKind.PARTITION_METADATA.value
 _FIND_ID = "kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)"
+_IN_PLACE = (
+    f"into {{path}}/{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the "
+    "cluster has to -stray"
+)
 
 
 class SalvageStepKind(Enum):
@@ -55,19 +59,13 @@ class SalvageStepKind(Enum):
         "create that topic: {again}"
     )
     # the same, and brokers may run KRaft
-    ID_OF_LIVE = (
-        "write the topic id of {live}, {id}, into {path}/"
-        f"{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the cluster "
-        "has to -stray"
-    )
+    ID_OF_LIVE = f"write the topic id of {{live}}, {{id}}, {_IN_PLACE}"
+    # the same, and the partition of the new topic does not tell its id
+    ID_OF_CLUSTER = f"write the topic id of {{live}} {_IN_PLACE}; {_FIND_ID}"
     # the topic was deleted
     CREATE = "{create} where {path} goes{many}"
     # the topic was deleted, and brokers may run KRaft
-    CREATE_WITH_ID = (
-        "{create} where {path} goes{many}, and write its new topic id into {path}/"
-        f"{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the cluster "
-        f"has to -stray; {_FIND_ID}"
-    )
+    CREATE_WITH_ID = f"{{create}} where {{path}} goes{{many}}, and write its new topic id {_IN_PLACE}; {_FIND_ID}"
     # --- the metadata log
     # a result of the metadata log
     STOP_NODE = "stop the broker that is to have {partition}"

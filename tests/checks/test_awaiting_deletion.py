@@ -119,6 +119,14 @@ def test_where_the_topic_was_created_again_salvage_tells_what_its_place_would_co
     assert (tmp_path / "both" / "old-orders-0" / name(0)).read_bytes() == FIRST[name(0)]
 
 
+def test_where_the_live_partition_does_not_tell_its_topic_id_the_cluster_does(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(FIRST), orders_0=partition(THIRD))
+    (tmp_path / "data" / "orders-0" / "partition.metadata").unlink()
+    (step,) = (line for line in salvaged(tmp_path).splitlines() if "write the topic id of data/orders-0 into" in line)
+    assert f"in place of {'C' * 21}A: " in step
+    assert step.endswith("(topic orders topicId=ID)")
+
+
 def test_beside_a_partition_of_the_same_topic_nobody_is_told_to_create_it(tmp_path: Path) -> None:
     log_dir(tmp_path, gone=partition(FIRST), orders_0=partition(SECOND))
     assert "creat" not in salvaged(tmp_path)
