@@ -48,5 +48,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _step(config: pytest.Config, item: pytest.Item) -> int:
     """One in how many cases of a test is run."""
     sampled = item.get_closest_marker("sampled")
-    own = 1 if sampled is None or config.getoption("--all") else sampled.args[0]
-    return max(own, config.getoption("--every"))
+    own = 1 if sampled is None or config.getoption("--all") else int(sampled.args[0])
+    every: int = config.getoption("--every")
+    return max(own, every)
