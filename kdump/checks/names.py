@@ -33,7 +33,7 @@ def check_names(found: Contents, awaiting: Mapping[str, Finding] = _NONE) -> Ite
     """
     for path in (*found.leftovers, *found.ignored):
         finding = awaiting.get(path) or _check_name(path)
-        if finding is not None and finding.code is Code.F08 and _log_beside(path) in awaiting:
+        if awaiting and finding is not None and finding.code is Code.F08 and _log_beside(path) in awaiting:
             finding = finding.replace(values={**finding.values, "remedy": "none but to keep it with its log (F16)"})
         if finding is not None:
             yield finding
@@ -45,9 +45,8 @@ def check_names(found: Contents, awaiting: Mapping[str, Finding] = _NONE) -> Ite
 
 def _log_beside(path: str) -> str:
     """The log with the same suffix: X.log.cleaned of X.index.cleaned."""
-    name = os.path.basename(path)
-    stem, _, rest = name.partition(".")
-    return path.removesuffix(name) + f"{stem}.{FileKind.LOG.value}.{rest.rpartition('.')[2]}"
+    java = java_name(path)
+    return path.removesuffix(os.path.basename(path)) + f"{java.stem}.{FileKind.LOG.value}{java.suffix}"
 
 
 def _check_name(path: str) -> Finding | None:

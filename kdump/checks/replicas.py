@@ -92,9 +92,8 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
         yield OpenFailure(paths[0], "other", sentence)
     else:
         for origin, count in apart.items():
-            differ = "differs" if count == 1 else "differ"
-            what = f"--replicas: the {origin} of {counted(count, 'partition')} {differ}: compared are those with one"
-            yield OpenFailure(paths[0], "skipped", what)
+            what = f"--replicas: {counted(count, 'partition')} with more than one {origin}"
+            yield OpenFailure(paths[0], "skipped", f"{what}: only replicas that have the same are compared")
     options = options.replace(foreign_logs=frozenset(known.foreign_logs))
     for item in engine.replicas([some for _, some in sorted(replicas.items())], options):
         known.see_difference(item)

@@ -525,7 +525,9 @@ def test_those_of_each_cluster_are_compared_and_none_is_restored_from_another_cl
     found, not_looked_at, steps = told(*roots)
     different = {(one.file.split("/")[-3], one.values["other"]) for one in found if one.code.name == "D01"}
     assert different == {("b2", str(tmp_path / "b1" / "t-0"))}
-    assert not_looked_at == ["--replicas: the cluster.id of 1 partition differs: compared are those with one"]
+    assert not_looked_at == [
+        "--replicas: 1 partition with more than one cluster.id: only replicas that have the same are compared"
+    ]
     of_damaged = [one for one in steps if one.damaged == str(roots[0] / "t-0")]
     assert of_damaged
     assert not any("b1" in one.why or "none" in one.why for one in of_damaged)
