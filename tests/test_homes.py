@@ -5,24 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-import kdump
+from tests.support.sources import is_kernel, texts, trees
 
 pytestmark = pytest.mark.quick
 
-HOME = Path(kdump.__file__).resolve().parent
 
-
-@cache
 def sources() -> dict[str, str]:
     """The text of each module, by its path in the package. Kernels are not among them: C has constants of its own."""
-    files = {str(file.relative_to(HOME)): file for file in sorted(HOME.rglob("*.py"))}
-    kernels = re.compile(r"format/kernels/.*|.*/_[a-z]\w*\.py")
-    return {name: file.read_text() for name, file in files.items() if not kernels.fullmatch(name)}
+    return {name: text for name, text in texts().items() if not (is_kernel(name) or name.startswith("format/kernels/"))}
 
 
 def homes(pattern: str) -> set[str]:
@@ -51,7 +44,7 @@ def limits() -> list[tuple[str, str, int, str]]:
     found = []
     for name, text in sources().items():
         lines = text.splitlines()
-        for node in ast.parse(text).body:
+        for node in trees()[name].body:
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 continue
             number = constant(node.value)

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 from kdump.cli.main import kdump
 from tests.support.runs import FIXTURES
@@ -26,18 +25,10 @@ SOUND = str(FIXTURES / "damage/intact/none/logdir")
 DAMAGED = str(FIXTURES / "batch-b01-crc-mismatch")
 
 
-def run(*args: str) -> tuple[object, str, str]:
+def run(*args: str) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of a command."""
-    streams = sys.stdout, sys.stderr
-    out, err = io.BytesIO(), io.BytesIO()
-    sys.stdout, sys.stderr = io.TextIOWrapper(out, write_through=True), io.TextIOWrapper(err, write_through=True)
-    try:
-        kdump(list(args), prog_name="kdump")
-    except SystemExit as ended:
-        return ended.code, out.getvalue().decode(), err.getvalue().decode()
-    finally:
-        sys.stdout, sys.stderr = streams
-    raise AssertionError("it did not end")
+    done = CliRunner().invoke(kdump, args)
+    return done.exit_code, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,32 +7,17 @@ are named.
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import kdump
+from tests.support.sources import is_kernel, trees
 
 pytestmark = pytest.mark.quick
 
-HOME = Path(kdump.__file__).resolve().parent
 MOST_ATTRIBUTES = 15
 MOST_BY_PLACE = 6
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@cache
-def trees() -> dict[str, ast.Module]:
-    return {str(file.relative_to(HOME)): ast.parse(file.read_text()) for file in sorted(HOME.rglob("*.py"))}
-
-
-def is_kernel(name: str) -> bool:
-    """Kernels call functions of C, which take no names."""
-    return re.fullmatch(r"(.*/)?_[a-z]\w*\.py", name) is not None
 
 
 def assigned(function: ast.FunctionDef) -> set[str]:

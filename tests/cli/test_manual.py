@@ -37,6 +37,7 @@ from tests.support.damage_cases import damage_cases
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record, varint
+from tests.support.sources import texts, trees
 from tests.support.verify_runs import FOLDERS, NOT_AS_NAMED, STAGED, below, shown_by
 
 if TYPE_CHECKING:
@@ -275,8 +276,8 @@ def explained() -> dict[str, list[Line]]:
 @cache
 def reported() -> set[str]:
     """Return the codes that the code of the package names, the table apart."""
-    sources = (path for path in PACKAGE.rglob("*.py") if path.name != "finding.py")
-    return {code for path in sources for code in re.findall(r"\bCode\.([A-Z]\d\d)\b", path.read_text("utf-8"))}
+    sources = (text for name, text in texts().items() if name != "finding.py")
+    return {code for text in sources for code in re.findall(r"\bCode\.([A-Z]\d\d)\b", text)}
 
 
 def test_the_page_of_findings_has_every_code_and_no_other() -> None:
@@ -548,8 +549,7 @@ def test_a_sentence_needs_only_what_the_code_gives_it(code: Code) -> None:
 @cache
 def value_keys() -> set[str]:
     """Return the constant keys of all dicts in the sources."""
-    trees = (ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py"))
-    dicts = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Dict))
+    dicts = (node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.Dict))
     keys = (key.value for one in dicts for key in one.keys if isinstance(key, ast.Constant))
     return {key for key in keys if isinstance(key, str)}
 
