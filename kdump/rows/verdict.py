@@ -166,10 +166,3 @@ class Step(Row, name="step"):
     damaged: str | None = None  # path of the partition directory that it restores or salvages as a whole
     partition: str | None = None  # path of the partition directory that it is about; None for something else
     why_once_compared: str = ""  # of one that asks other replicas: what to do where they were asked
-
-
-class LeftOut(Row):
-    """What a run did not look at."""
-
-    file: str | None = column(Kind.PATH, "null where all files are meant")
-    reason: str = column(Kind.TEXT, "a few words")

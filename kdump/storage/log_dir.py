@@ -33,19 +33,6 @@ def is_log_dir(path: str) -> bool:
     return any(os.path.lexists(os.path.join(path, name)) for name in _MARKS)
 
 
-def log_dir_around(directory: str) -> str | None:
-    """Return the log directory that a directory lies in, or is; None for none.
-
-    Args:
-        directory: its real path.
-    """
-    while not is_log_dir(directory):
-        directory, lower = os.path.dirname(directory), directory
-        if directory == lower:
-            return None
-    return directory
-
-
 def introduce(log_dirs: Iterable[LogDir]) -> None:
     """Let log directories that were named together know each other."""
     known = list(log_dirs)

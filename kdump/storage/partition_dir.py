@@ -193,11 +193,6 @@ class PartitionDir:
             return None
         return self.log_dir.offset(FileKind.RECOVERY_POINT, self.key)
 
-    @property
-    def was_cleaned(self) -> bool:
-        """Whether compaction has been here, by cleaner-offset-checkpoint."""
-        return self.key is not None and self.log_dir.offset(FileKind.CLEANER, self.key) is not None
-
     # --- small files ----------------------------------------------------------------------------------------
     def file(self, name: str, kind: FileKind) -> StateFile:
         """Return a small file: text, or a producer snapshot; `failure` tells that there is none."""
