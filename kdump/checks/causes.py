@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _MAY_BE_EFFECT = frozenset((Trait.INDEX_ENTRY, Trait.PRODUCER_STATE, Trait.NEIGHBOURS))
 _MOST_HELD = 20_000
 
+_INDEXES = {FileKind.INDEX: "its offset index", FileKind.TIMEINDEX: "its time index"}
+
 
 class PartitionCauses:
     """Finds what explains the findings of a partition.
@@ -224,8 +226,9 @@ def _stale(
     for kind, verdict in evidence.indexes.items():
         if verdict.wrong > verdict.beyond:
             return []  # it is no witness
-        if kind is FileKind.INDEX and verdict.reaches is not None and verdict.reaches >= end:
-            found.append((verdict.reaches + 1, "its offset index"))
+        is_witness = kind is FileKind.INDEX or job.is_last  # a time index may be older than what a cleaner left
+        if is_witness and verdict.reaches is not None and verdict.reaches >= end:
+            found.append((verdict.reaches + 1, _INDEXES[kind]))
     if job.next_base is not None:
         if job.is_under_work:
             return []  # log and index may be of different times

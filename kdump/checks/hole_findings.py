@@ -93,7 +93,8 @@ class HoleFindings:
             is_hole = is_told_as_hole(loss.because) or loss.because[:1] == (Code.T04.name,)
             is_told = loss.is_known or loss.last_offset in told or not is_hole
             found = None if is_told else self._losses.verdicts.get(loss.last_offset)
-            if found is not None:
+            is_of_end = found is not None and loss.because[:1] == (Code.T04.name,) and found[0].proof is not None
+            if found is not None and not is_of_end:  # F14 and T04 tell of an end
                 finding = self._judged(of_hole(range_of(loss)), *found)
                 if found[1].is_lost or finding.is_among_holes:
                     yield finding

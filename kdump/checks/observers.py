@@ -216,9 +216,7 @@ class OriginWatch(Observer):
 class CompactionWatch(Observer):
     """Watches for what compaction leaves: offsets that are missing, and batches that lack records."""
 
-    def __init__(self, found: list[Finding | OpenFailure]) -> None:
-        self._found = found
-        self._held: list[Finding] = []
+    def __init__(self) -> None:
         self._lacks_records = False
         self.has_holes = False
         self.has_holes_inside = False  # before the end of the log
@@ -230,21 +228,35 @@ class CompactionWatch(Observer):
             self.has_holes |= self._lacks_records
 
     def finding(self, finding: Finding) -> None:
-        """Hand a finding on, or hold it where compaction may explain it."""
+        """Note whether offsets are missing."""
         self.has_holes |= Trait.HOLE in finding.code.traits
-        if Trait.OR_COMPACTION in finding.code.traits and len(self._held) < _HELD:
-            self._held.append(finding)
-        else:
-            self._found.append(finding)
 
     def at_end(self) -> None:
         """All batches are read: holes that are found from now on lie behind them."""
         self.has_holes_inside = self.has_holes
 
-    def finish(self) -> None:
-        """Hand on what was held: notes, where compaction was at work."""
-        for finding in self._held:
-            self._found.append(finding.replace(severity_override=Severity.NOTE) if self.has_holes else finding)
+
+class FindingSink:
+    """Hands findings on, but for those that compaction may explain: these once it is known whether it was at work."""
+
+    def __init__(self, found: list[Finding | OpenFailure], compaction: CompactionWatch) -> None:
+        self._found = found
+        self._compaction = compaction
+        self._held: list[Finding] = []
+
+    def take(self, finding: Finding) -> None:
+        """Hand a finding on, or hold it."""
+        if Trait.OR_COMPACTION in finding.code.traits and len(self._held) < _HELD:
+            self._held.append(finding)
+        else:
+            self._found.append(finding)
+
+    def release(self) -> None:
+        """Hand on what was held, at every end of a walk: notes, where compaction was at work."""
+        held, self._held = self._held, []
+        for finding in held:
+            is_note = self._compaction.has_holes
+            self._found.append(finding.replace(severity_override=Severity.NOTE) if is_note else finding)
 
 
 class ProducerWatch(Observer):

@@ -11,6 +11,7 @@ from kdump.checks.observers import (
     EndWatch,
     EpochWatch,
     FigureWatch,
+    FindingSink,
     IndexWatch,
     MissingWatch,
     Observer,
@@ -81,10 +82,13 @@ def _wanted(found: list[Finding | OpenFailure], only: str | None) -> Iterator[Fi
 
 
 class _Reports:
-    """Completes each finding with what is known of its log, and shows it to the observers; one hands it on."""
+    """Completes each finding with what is known of its log, shows it to the observers, and gives it to the sink."""
 
-    def __init__(self, base_offset: int, text: TextCopyWatch, end: EndWatch, *, contiguous: bool) -> None:
+    def __init__(
+        self, base_offset: int, sink: FindingSink, text: TextCopyWatch, end: EndWatch, *, contiguous: bool
+    ) -> None:
         self._base = base_offset
+        self._sink = sink
         self._text = text
         self._end = end
         self._contiguous = contiguous
@@ -99,6 +103,7 @@ class _Reports:
             finding = finding.replace(severity_override=Severity.WARNING)
         for observer in self.observers:
             observer.finding(finding)
+        self._sink.take(finding)
 
     def _completed(self, finding: Finding) -> Finding:
         if finding.offset is None and finding.last_offset is not None:  # a wrapper: after the batch before it
@@ -122,10 +127,11 @@ class _Observers:
         path = job.files[FileKind.LOG]
         self.text = TextCopyWatch(log, found, options.max_batch_bytes)
         self.end = EndWatch(job, files.segment, log.size)
-        self.report = report = _Reports(job.base_offset, self.text, self.end, contiguous=options.contiguous)
+        self.compaction = CompactionWatch()
+        self.sink = FindingSink(found, self.compaction)
+        self.report = report = _Reports(job.base_offset, self.sink, self.text, self.end, contiguous=options.contiguous)
         self.figures = FigureWatch(path)
         self.origin = OriginWatch(job, log.size)
-        self.compaction = CompactionWatch(found)
         self.producers = ProducerWatch(path, report, options)
         self.indexes = IndexWatch(job, files, found, report)
         self.epochs = EpochWatch(job, report)
@@ -137,8 +143,7 @@ class _Observers:
         if self.missing is not None:
             of_headers.append(self.missing)
         self.of_headers = tuple(of_headers)
-        others = (one for one in of_headers if one is not self.compaction)
-        report.observers = (self.end, *others, self.epochs, self.unreadable, self.compaction)
+        report.observers = (self.end, *of_headers, self.epochs, self.unreadable)
 
     @property
     def is_damaged(self) -> bool:
@@ -183,6 +188,7 @@ class _SegmentCheck:
             self._is_read = True
         except OSError as error:
             watch.producers.gap()
+            watch.sink.release()
             self._found.append(broken_off(error, self._log.name, size))
         watch.indexes.close()
         yield Progress(size, size, self._log.name)
@@ -240,6 +246,7 @@ class _SegmentCheck:
         watch.compaction.at_end()
         if not self._job.is_alone:
             yield from self._handing_on(self._finish(last), Progress(size, size, path))
+        watch.sink.release()
         if watch.missing is not None:
             watch.missing.finish(last, watch.figures.times[1], is_end_unknown=watch.end.is_unknown)
         watch.unreadable.finish()
@@ -278,4 +285,3 @@ class _SegmentCheck:
             watch.report(Finding(Code.F02, self._log.name))
         yield from watch.indexes.finish(watch.end.offset, size, watch.figures.last_batch_at)
         watch.indexes.report_missing(size, is_damaged=watch.is_damaged)
-        watch.compaction.finish()

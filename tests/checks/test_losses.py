@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+import kdump
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
 from kdump.item import PartitionChecked
@@ -17,6 +19,7 @@ from tests.support.loss_check import plan_problems, problems_of, start_problems
 from tests.support.partitions import name
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.scenes import GOLDENS, SCENES, said
+from tests.support.segments import batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +35,7 @@ INTACT = sorted(path for path in (DAMAGE / "intact").iterdir())
 
 
 def rows(tree: Path, *options: str) -> list[dict[str, Any]]:
-    run = run_kdump(["verify", "--format", "json", *options, str(tree)], tree)
+    run = run_kdump(["verify", "--format", "json", *options, str(tree)], FIXTURES)
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
@@ -320,3 +323,29 @@ def test_a_sum_of_losses_says_what_can_be_taken_from_where_and_what_no_replica_h
         losses.add(Loss("t-0", "t-0", "t-0/x.log", 0, 1, offset, offset, 1, Certainty.LOST, (), have))
     said = (losses.sentence() or "").partition("; ")[2]
     assert said == "offsets 4..5 are intact in a, b; offset 7 is intact in c; no replica has offset 9"
+
+
+@pytest.mark.parametrize("partition", ["__consumer_offsets-2", "plain-0"])
+def test_what_only_a_time_index_knows_behind_the_last_batch_is_lost_in_any_topic(
+    partition: str, tmp_path: Path
+) -> None:
+    """A broker truncates its time index with the log, and a cleaner writes it again: its last entry was a batch."""
+    folder = copy_tree(FIXTURES / "kafka-4.3.1" / "clean" / "node1" / partition, tmp_path / partition)
+    log = max(folder.glob("*.log"))
+    for path in (*folder.glob("*.snapshot"), folder / "leader-epoch-checkpoint", log.with_suffix(".index")):
+        path.unlink()
+    last = list(kdump.Log(log).batches())[-1]
+    os.truncate(log, last.position)
+    found = rows(folder)
+    assert [one[2:4] + one[5:] for one in losses(folder)] == [(last.base_offset, last.last_offset, "lost")]
+    errors = [one["code"] for one in found if one["type"] == "finding" and one["severity"] == "error"]
+    assert errors[0] == "F14"
+    assert "T04" in errors
+
+
+@pytest.mark.parametrize("other", ["bak", "deleted"])
+def test_a_gap_in_sequences_is_told_of_a_log_that_is_judged_alone(other: str, tmp_path: Path) -> None:
+    log = batch(0, [b"a"], producer=(7, 0, 0)) + batch(1, [b"b"], producer=(7, 0, 5))
+    path = tmp_path / f"{name(0)}.{other}"
+    path.write_bytes(log)
+    assert [(one["code"], one["severity"]) for one in rows(path) if one["type"] == "finding"] == [("P01", "warning")]

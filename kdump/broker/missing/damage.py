@@ -237,7 +237,8 @@ class DamageFold:
             first: the offset after it.
             known: the last offset that is known to have been here, None where nobody knows.
             why: names of the codes that say that the log went on, where no byte is left of it. What the offset index
-                or a log beside it knows is lost; of what others know, see `HoleJudge`.
+                or a log beside it knows is lost, and in the last log what the time index knows; of what others know,
+                see `HoleJudge`.
             is_last: no segment follows.
         """
         pieces, self._pieces = self._pieces, []
@@ -252,7 +253,8 @@ class DamageFold:
         for number in range(before, len(self._ranges)):
             one = self._ranges[number]
             if why and (one.position, one.length) == (self._size, 0):
-                certainty = Certainty.LOST if Trait.KNOWN_BATCHES.is_among(why) else None
+                is_known = Trait.KNOWN_BATCHES.is_among(why) or (is_last and Trait.KNOWN_TIMES.is_among(why))
+                certainty = Certainty.LOST if is_known else None
                 self._ranges[number] = one._replace(certainty=certainty, because=why)
 
     def _with_own_end(self, piece: _Piece) -> _Piece:

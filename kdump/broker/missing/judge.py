@@ -1,8 +1,9 @@
 """Whether offsets that no batch has are lost: the one judgement of all verbs.
 
-A hole is a range of offsets between the log start offset and the log end that no batch has: before the first batch,
-between two, between segments. Compaction makes holes, and so do cuts; a hole by itself does not tell. The first row
-that applies decides:
+A hole is a range of offsets between the log start offset and the log end that no batch has, and no byte stands for:
+before the first batch, between two, between segments, behind the last one. Compaction makes holes, and so do cuts; a
+hole by itself does not tell. What damaged bytes had is lost or doubtful (`kdump.broker.missing.damage`), and so is what
+an index knows behind the last batch. The first row that applies to any other hole decides:
 
 | | evidence | says |
 |-|----------|------|
@@ -10,6 +11,7 @@ that applies decides:
 | 1 | an index of the log knows batches there (`kdump.broker.missing.index_proofs`) | lost |
 | 1b | the offset index shows that bytes are missing, and several holes can be the place | unexplained, X04 |
 | 2 | below the first local segment | absent where the log is tiered, else unexplained, L17 |
+| 2b | snapshots or checkpoints know offsets behind the last batch | lost; L17 with a trace of a cleaner, but row 5 |
 | 3 | it ends below what a cleaner has passed: by its checkpoint, or by the last batch with a trace of it | absent |
 | 4 | a topic that brokers make compacted | absent |
 | 5 | nothing has ever compacted the topic; or the policy is delete and the hole is the only trace of a cleaner | lost |
