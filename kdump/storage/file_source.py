@@ -120,6 +120,7 @@ class FileSource:
 
     def __init__(self, path: str, name: str | None = None, *, follow: bool = True, devices: bool = False) -> None:
         self.name = path if name is None else name
+        self._fd = -1
         # as the user wrote it: a Path would make "." of an empty name
         _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path, devices=devices)
         self._fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
@@ -128,7 +129,7 @@ class FileSource:
             _demand_regular(status.st_mode, path, devices=devices)  # another file may have come in between
             self.size = os.lseek(self._fd, 0, os.SEEK_END) if stat.S_ISBLK(status.st_mode) else status.st_size
         except BaseException:
-            os.close(self._fd)
+            self.close()
             raise
         self.status = status  # what the system knows of it, when it was opened
         self.modified = status.st_mtime_ns // 1_000_000  # ms since the epoch, when it was opened
@@ -252,6 +253,9 @@ class FileSource:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
         self.close()
 
 

@@ -115,10 +115,12 @@ class OpenFileCache:
         return True
 
     def close_file(self, path: str) -> None:
-        """Close one file, if it is open; it is opened again when it is read."""
-        known = self._open.pop(path, None)
-        if known is not None:
-            known[0].close()
+        """Close one file, if it is open; it is opened again when it is read.
+
+        It is let go, not closed: the collector of garbage may end an abandoned walk, which closes its file, while
+        another one reads from it. So the last one who holds it closes it.
+        """
+        self._open.pop(path, None)
 
     def close(self) -> None:
         """Close all of them."""
