@@ -960,6 +960,18 @@ def test_verify_and_salvage_agree_what_holes_are(
         assert [(row["offset"], row["lastOffset"]) for row in rows] == holes
         assert {row["certainty"] for row in rows} == {"lost" if policy else "unexplained"}
         assert run.exit == (3 if policy else 0)
+        count = sum(last - first + 1 for first, last in holes)
+        summary = rows_of(run)[-1]
+        assert (summary["offsetsLost"], summary["offsetsUnexplained"]) == ((count, 0) if policy else (0, count))
+
+
+def test_offsets_of_which_nothing_tells_are_in_every_total_of_salvage_from_a_former_run_too(tmp_path: Path) -> None:
+    write(tmp_path / "t-0", {name(base): batch(base, [b"v"] * 10) for base in (0, 20)})
+    for _ in range(2):
+        text = run_kdump(["salvage", "t-0", "--to", "out"], tmp_path).stdout.decode().splitlines()
+        assert text[-1].endswith(" offsetsLost=0 recordsLost=0 recordsUnknown=0 offsetsUnexplained=10")
+        *_, row, summary = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
+        assert (row["type"], row["offsetsUnexplained"], summary["offsetsUnexplained"]) == ("salvage", 10, 10)
 
 
 def test_a_log_that_its_indexes_show_to_be_lost_is_no_hole_of_compaction(tmp_path: Path) -> None:
