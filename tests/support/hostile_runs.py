@@ -140,6 +140,10 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
     run = run_kdump(["salvage", "--name", "t-0", "--to", f"./{name}-out", "--", f"./{one}/{SECOND}.log"], root)
     for command in behind(said(run), "salvage them all: "):
         yield command, (one,)
+    write(root / f"{name}-hurt" / "t-0", {file_name(0): batch(0, [b"v"]) + b"X"})
+    run = run_kdump(["salvage", "--to", "asked", "--", f"./{name}-hurt/t-0"], root)
+    for command in behind(said(run), "nothing else is to be done: ", "where there is no other, go on here: "):
+        yield command, (f"./{name}-hurt/t-0", "OTHER")
     going = f"[ab]*{name}-0"
     (root / going).mkdir()
     for base in range(6):
