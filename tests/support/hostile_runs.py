@@ -85,6 +85,15 @@ def _verify_of(*changes: tuple[str, int, bytes | None]) -> Callable[[Path, str],
     return make
 
 
+def _removed(root: Path, name: str) -> Iterator[Printed]:
+    directory = scene(root, name)
+    for ending in ("log", "index", "timeindex"):
+        path = root / directory / f"{SECOND}.{ending}"
+        path.rename(f"{path}.deleted")
+    for command in verified(root, directory):
+        yield command, (directory,)
+
+
 def _misplaced(root: Path, name: str) -> Iterator[Printed]:
     directory = scene(root, name)
     for ending in ("log", "index", "timeindex"):
@@ -273,6 +282,7 @@ SCENES = {
     "verify, wrong snapshot": _verify_of((f"{LAST}.snapshot", 3, b"XX")),
     "verify, wrong header": _verify_of((f"{SECOND}.log", 12, b"\0\0\1\0")),
     "verify, wrong name": _misplaced,
+    "verify, to be removed": _removed,
     "writable by all": _writable,
     "reindex": _planned,
     "undo": _taken_back,
