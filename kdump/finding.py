@@ -311,7 +311,7 @@ class Code(Enum):
     X07 = ("index-too-long", Severity.ERROR, "the index has offset {found}, and the log ends before offset {end}: a broker believes the index", "rebuild the index before a broker starts",
            Trait.REINDEX, Trait.KNOWN_BATCHES, Trait.INDEX_ENTRY, Trait.BEYOND_END)
 
-    X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index if lookups matter: kdump reindex FILE --force",
+    X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index if lookups matter",
            Trait.INDEX_ENTRY)
     X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: they are another segment's, or the log is", "look for the log that they belong to before they are rebuilt",
            Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)

@@ -122,11 +122,12 @@ def logs_awaiting_deletion(
     how = "alone" if any(one.meets for one in found.values()) else "too"
     rescue = command_line("salvage", named(directory.path or "."), "--deleted", how, "--to", "DIR", *below)
     for path, one in sorted(found.items()):
-        yield _finding(path, one, "this file when it loads the partition", rescue)
+        yield _finding(path, one, "this file when it loads the partition", rescue, how)
 
 
-def _finding(path: str, records: _Records, what: str, rescue: ShellCommand) -> Finding:
-    values: dict[str, int | str | None] = {"what": what, "rescue": str(rescue)}
+def _finding(path: str, records: _Records, what: str, rescue: ShellCommand, deleted: str | None = None) -> Finding:
+    """What is said of a file, or of a directory: of that `deleted`, how the command reads what is renamed, is None."""
+    values: dict[str, int | str | None] = {"what": what, "rescue": rescue, "deleted": deleted}
     return Finding(Code.F16, path, offset=records.first, last_offset=records.last, count=records.records, values=values)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.load.log_state import LogState
 from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.options import VerifyOptions
+from kdump.checks.removed_records import RemovedRecords
 from kdump.checks.segment import check_segment
 from kdump.checks.steps import FROM_ANOTHER, MOST_NAMED, PersonSteps, StepKind, StepList
 from kdump.finding import Code, Finding, Severity, Trait, ignore
@@ -70,6 +71,7 @@ class PartitionSteps:
         self._lost: Finding | None = None  # what shows that a log is not here
         self._misplaced = [job.misplaced for job in jobs if job.misplaced is not None]
         self._persons = PersonSteps()
+        self._removed = RemovedRecords()
         self._missing = NamedRanges()  # offsets of which no intact byte is here
         self._has_losses = False
         self._has_transactions = False
@@ -93,12 +95,14 @@ class PartitionSteps:
             kind = type(item)
             if isinstance(item, Loss):
                 self._see_loss(item)
+            elif isinstance(item, Finding) and item.code is Code.F16:
+                self._removed.see(item)
             elif isinstance(item, Finding) and Trait.URGENT in item.code.traits:
                 self._persons.see(item)
             if kind is Progress:
                 yield item
             elif kind is Checked or kind is PartitionChecked:
-                yield from self._told(held) if is_loud else held
+                yield from self._told(held) if is_loud else map(self._of_sound, held)
                 held.clear()
                 is_loud = False
                 yield item
@@ -109,16 +113,17 @@ class PartitionSteps:
                 held.append(item)
                 self._has_transactions |= kind is SegmentChecked and item.has_transactions  # type: ignore[union-attr]
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
-        yield from self._told(held) if is_loud else held
-        has_missing = self._missing.offsets > 0
+        yield from self._told(held) if is_loud else map(self._of_sound, held)
+        has_others = self._missing.offsets > 0 or self._persons.has_some or self._removed.has_some
         if self._misplaced and not self._directory.is_leftover:
             yield from self._steps_of_names()
-        elif any((self._segments, self._snapshots, self._beside, self._lost, has_missing, self._persons.has_some)):
+        elif any((self._segments, self._snapshots, self._beside, self._lost, has_others)):
             yield from self._steps()
 
     def _see_loss(self, loss: Loss) -> None:
         is_alone = Code.L19.name in loss.because
         self._has_losses = self._has_losses or loss.counts or is_alone
+        self._removed.see_loss(loss, is_alone=is_alone)
         if is_alone or (loss.certainty is Certainty.LOST and not loss.is_known):
             self._missing.add(loss.offset, loss.last_offset)
 
@@ -141,7 +146,8 @@ class PartitionSteps:
         segment = self._segment(checked, found, is_whole=not early)
         for item in held:
             if not isinstance(item, Finding) or item.severity is Severity.NOTE:
-                yield item
+                is_index_mended = segment is not None and segment.can_be_indexed and not segment.causes
+                yield self._of_sound(item) if is_index_mended else item
                 continue
             command = self._repair(segment, item)
             if command is not None:
@@ -156,6 +162,12 @@ class PartitionSteps:
             if segment is None or not segment.is_to_do(item) or not self._has_steps(segment):
                 self._persons.see(told)
             yield told
+
+    def _of_sound(self, item: Item) -> Item:
+        """An item of a segment whose log is sound: an index with which lookups are slow can be built again."""
+        if not isinstance(item, Finding) or item.code is not Code.X08 or self._directory.is_leftover:
+            return item
+        return item.replace(repair=command_line("reindex", named(item.file), "--force"))
 
     def _has_steps(self, segment: _Segment) -> bool:
         """Whether a step is about the segment in hand."""
@@ -237,7 +249,7 @@ class PartitionSteps:
     # --- steps ----------------------------------------------------------------------------------------------
     def _steps_of_names(self) -> Iterator[Step]:
         """Yield what to do about logs under the name of another segment: what else is wrong waits for their names."""
-        steps = StepList(self._path)
+        steps = self._step_list()
         is_all = len(self._segments) == len(self._misplaced) and all(one.is_misplaced_only for one in self._segments)
         kind, again = StepKind.RENAME if is_all else StepKind.RENAME_FIRST, command_line("verify", named(self._path))
         steps.add(kind, moves=renaming(renamed(self._misplaced)), again=again)
@@ -245,9 +257,15 @@ class PartitionSteps:
         self._persons.add_to(steps)
         return steps.numbered()
 
+    def _step_list(self) -> StepList:
+        """The steps, with those about what a broker is to remove."""
+        steps = StepList(self._path, self._removed.options)
+        self._removed.add_to(steps)
+        return steps
+
     def _steps(self) -> Iterator[Step]:
         """Yield what to do, in the order that works: what keeps most first, a cut last."""
-        steps = StepList(self._path)
+        steps = self._step_list()
         cut = next((one for one in self._segments if one.damage and not one.has_loose_end), None)
         causes = [one.causes[0] for one in self._segments if one.causes]
         cause = self._lost or (causes[0] if causes and (cut is None or causes[0].file <= cut.log) else None)
@@ -319,8 +337,10 @@ class PartitionSteps:
     def _salvage(self, steps: StepList, what: str) -> None:
         """Add the step that writes what is intact to another directory."""
         whose = () if parse_partition(base_name(self._path)) else ("--name", "TOPIC-N")
-        command = command_line("salvage", named(self._path), "--to", "DIR", *whose)
-        steps.add(StepKind.SALVAGE, command, what=what, but=_BUT_IN_DOUBT if self._has_transactions else "")
+        command = command_line("salvage", named(self._path), *self._removed.options, "--to", "DIR", *whose)
+        brings = self._removed.brings()
+        but = f", with {brings}" if brings else ""
+        steps.add(StepKind.SALVAGE, command, what=what, but=but + (_BUT_IN_DOUBT if self._has_transactions else ""))
 
     def _cut(self, steps: StepList, cut: _Segment, later: Sequence[SegmentJob]) -> None:
         """Add the cut at the first damage, which takes what lies behind it along."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kdump.checks.partition import PartitionCheck
     from kdump.item import Item
     from kdump.storage.partition_dir import PartitionDir
+    from kdump.words.command import ShellCommand
 
 _MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
 _WINDOW = 1 << 16  # bytes of a log read at once for the records of one batch
@@ -243,11 +244,11 @@ class _KnownLosses:
                 steps.append(one.replace(why=one.why.replace(FROM_ANOTHER, source)))
             if join is not None and paths in joins:
                 first = steps[joins[paths]]
-                steps[joins[paths]] = first.replace(why=_FOR_ALL)
+                options = first.salvage_options or join.salvage_options
+                steps[joins[paths]] = first.replace(why=_FOR_ALL, command=_joining(paths, options))
             elif join is not None:
                 joins[paths] = len(steps)
-                command = command_line("salvage", *map(named, paths), "--to", "DIR")
-                steps.append(join.replace(command=command, why=_JOINED))
+                steps.append(join.replace(command=_joining(paths, join.salvage_options), why=_JOINED))
         for paths, at in joins.items():  # the one directory takes the place of all these replicas
             behind = (one for one in steps[at + 1 :] if one.partition in paths)
             needless = tuple(one.n for one in behind if one.command is not None or one.damaged is not None)
@@ -307,6 +308,11 @@ class _KnownLosses:
                 for first, last, have in _parts(loss, others):
                     known = last - first + 1 if loss.records == loss.offsets else loss.records
                     yield loss.replace(offset=first, last_offset=last, records=known, replicas=have)
+
+
+def _joining(paths: Sequence[str], options: Sequence[str]) -> ShellCommand:
+    """The command that makes one partition of some replicas, with what lies beside their logs where that is lost."""
+    return command_line("salvage", *map(named, paths), *options, "--to", "DIR")
 
 
 def _parts(loss: Loss, others: Mapping[str, _Replicated]) -> Iterator[tuple[int, int, tuple[str, ...]]]:

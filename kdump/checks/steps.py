@@ -24,7 +24,19 @@ FROM_ANOTHER = "from another replica, if one is sound"
 class StepKind(Enum):
     """The kinds of steps in the order in which they are told: what causes one, and its sentence."""
 
-    URGENT = "codes with Trait.URGENT", "{sentence}"
+    URGENT = "codes with Trait.URGENT, and no command", "{sentence}"
+    RESCUE = (
+        "F16: records that a broker is to remove, of a directory, or beside logs that have others at their offsets",
+        "copy {files} before a broker starts, which removes {it} ({code}): this makes a partition of {it}{alone}",
+    )
+    RESCUE_TOO = (
+        "F16: records that a broker is to remove, beside the logs of a partition",
+        (
+            "copy {files} before a broker starts, which removes {it} ({code}){has}: this writes all that is intact, "
+            "with {it}, to a new directory"
+        ),
+    )
+    RESCUE_ALL = "the same, where they have all that is missing", RESCUE_TOO[1]
     RENAME = (
         "logs under the names of other segments, and nothing else",
         "stop the broker, and give the logs their names, which loses nothing: {moves}",
@@ -92,8 +104,10 @@ class StepKind(Enum):
 
     def supersedes(self, later: StepKind) -> bool:
         """Tell whether a step of this kind makes another one behind it needless."""
-        if self is StepKind.SALVAGE:
-            return later.mends_in_place
+        if self in (StepKind.SALVAGE, StepKind.RESCUE_TOO):
+            return later.mends_in_place or later is StepKind.SALVAGE
+        if self is StepKind.RESCUE_ALL:
+            return later.mends_in_place or later in (StepKind.SALVAGE, StepKind.RESTORE, StepKind.COMPARE)
         is_rename = self in (StepKind.RENAME, StepKind.RENAME_FIRST)
         return self is StepKind.RESTORE or (is_rename and later is StepKind.SALVAGE)
 
@@ -103,10 +117,12 @@ class StepList:
 
     Args:
         partition: path of what a restore and salvage name.
+        options: of salvage, where it is to bring back what lies beside the logs.
     """
 
-    def __init__(self, partition: str) -> None:
+    def __init__(self, partition: str, options: tuple[str, ...] = ()) -> None:
         self._partition = partition
+        self._options = options
         self._steps: list[tuple[StepKind, ShellCommand | None, str, str]] = []
 
     def add(self, kind: StepKind, command: ShellCommand | None = None, /, **words: object) -> None:
@@ -126,7 +142,7 @@ class StepList:
         for at, (kind, command, why, why_once_compared) in enumerate(steps, 1):
             instead = tuple(n for n, later in enumerate(steps[at:], at + 1) if kind.supersedes(later[0]))
             damaged = self._partition if kind.is_of_all else None
-            yield Step(at, command, why, instead, damaged, self._partition, why_once_compared=why_once_compared)
+            yield Step(at, command, why, instead, damaged, self._partition, why_once_compared, self._options)
 
 
 class PersonSteps:

@@ -20,7 +20,7 @@ class SalvageTotals(Dispatcher):
 
     def __init__(self) -> None:
         self.partitions = self.segments = self.size = self.batches = self.records = 0
-        self.offsets_lost = self.records_lost = self.records_unknown = 0
+        self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = 0
         self.severities: Counter[Severity] = Counter()
         self.unchecked: list[tuple[str | None, str]] = []
         self.not_complete: list[tuple[str, tuple[SalvageStep, ...]]] = []
@@ -40,6 +40,7 @@ class SalvageTotals(Dispatcher):
         self.batches += found.batches
         self.records += found.records
         self.offsets_lost += found.offsets_lost
+        self.offsets_unexplained += found.offsets_unexplained
         self.records_lost += done.records_lost
         self.records_unknown += done.ranges_unknown
         self.severities[Severity.ERROR] += len(done.among)
@@ -77,6 +78,7 @@ class SalvageTotals(Dispatcher):
             "offsetsLost": self.offsets_lost,
             "recordsLost": self.records_lost,
             "recordsUnknown": self.records_unknown,
+            "offsetsUnexplained": self.offsets_unexplained,
         }
 
 

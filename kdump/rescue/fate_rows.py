@@ -41,6 +41,7 @@ class FateRows:
         self._expected = 0  # the next offset
         self.records = self.records_below = 0  # kept, and intact ones that stay out below the log start offset
         self.offsets_lost = self.records_lost = self.ranges_unknown = 0
+        self.offsets_unexplained = 0  # that no source has, while nothing tells whether they are lost
         self.diverged = 0  # records of branches that do not count
         self.among: list[Finding] = []  # of holes in one of which bytes are missing, nobody knows in which
 
@@ -115,6 +116,8 @@ class FateRows:
                 self.ranges_unknown += 1
             else:
                 self.records_lost += loss.records
+        elif loss.certainty is Certainty.UNEXPLAINED:
+            self.offsets_unexplained += loss.offsets
         self._row(loss.offset, loss)
 
     def _row(self, offset: int, row: Row) -> None:

@@ -256,6 +256,7 @@ class LineWriter:
             log_start_offset=max(start, writer.first_base),
             log_end_offset=writer.end,
             offsets_lost=self.rows.offsets_lost,
+            offsets_unexplained=self.rows.offsets_unexplained,
             open_transactions=tuple(opened),
         )
 

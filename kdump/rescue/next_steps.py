@@ -61,7 +61,12 @@ def steps_after(
     """
     if standing.is_sound or work.parts:
         return ()
-    better = (*_steps_beside(standing, result.partition), *_steps_of_names(work), *_steps_of_deleted(work, path))
+    better = (
+        *_steps_beside(standing, result.partition),
+        *_steps_of_names(work),
+        *_steps_of_deleted(work, path),
+        *_steps_of_others(work, standing, result),
+    )
     needs_id = False if beside.has_id else work.runs_kraft
     raft = None
     if result.partition.startswith(f"{METADATA_TOPIC}-"):
@@ -84,7 +89,8 @@ def _once_more(work: PartitionSalvage, *others: str, name: str | None = None) ->
         name = work.name
     named_so = () if name is None else ("--name", name)
     deleted = ("--deleted", "too") if work.reads_deleted else ()
-    return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, "--to", "DIR", *named_so)
+    below = ("--below-log-start",) if work.reads_below_log_start else ()
+    return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, *below, "--to", "DIR", *named_so)
 
 
 def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:
@@ -176,15 +182,41 @@ def notes_if_sound(
 def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
     """Yield what is cheaper than all else where one copy is sound and has all: Kafka replicates it."""
     if standing.whole:
-        damaged = ", ".join(standing.damaged[:_TOLD])
-        more = f" and {len(standing.damaged) - _TOLD} more" if len(standing.damaged) > _TOLD else ""
-        how = (
-            f"while its broker runs and leads {name}, stop the brokers of {damaged}{more}, move these out of their "
-            "log.dirs, and start them: Kafka replicates it"
+        yield SalvageStepKind.BESIDE.step(copy=standing.whole[0], how=_replicating(_named(standing.damaged), name))
+
+
+def _named(paths: Sequence[str]) -> str:
+    """Some directories in a sentence."""
+    more = f" and {len(paths) - _TOLD} more" if len(paths) > _TOLD else ""
+    return f"{', '.join(paths[:_TOLD])}{more}"
+
+
+def _replicating(damaged: str, name: str) -> str:
+    """Say how a sound replica of a partition takes the place of damaged ones."""
+    if name.startswith(f"{METADATA_TOPIC}-"):
+        return f"stop the node of {damaged}, {FETCH_AGAIN}"
+    return (
+        f"while its broker runs and leads {name}, stop the brokers of {damaged}, move these out of their log.dirs, and "
+        "start them: Kafka replicates it"
+    )
+
+
+def _steps_of_others(work: PartitionSalvage, standing: Standing, result: Salvaged) -> Iterator[SalvageStep]:
+    """Yield what to ask of replicas that are no sources: one that is sound is cheaper, and others may have more."""
+    paths = [one.path or "." for one in work.directories]
+    is_lacking = result.offsets_lost > 0 or result.offsets_unexplained > 0
+    if standing.whole or not paths or not (is_lacking or len(paths) == 1):
+        return
+    if work.on_the_way_out and not is_lacking:
+        return
+    if all(one.name == work.name for one in work.directories):  # verify compares those of one name
+        yield SalvageStepKind.OTHERS.step(
+            command_line("verify", "--replicas", *map(named, paths), "OTHER"),
+            partition=result.partition,
+            copies=_named(paths),
+            how=_replicating(_named(paths), result.partition),
         )
-        if name.startswith(f"{METADATA_TOPIC}-"):
-            how = f"stop the node of {damaged}{more}, {FETCH_AGAIN}"
-        yield SalvageStepKind.BESIDE.step(copy=standing.whole[0], how=how)
+    yield SalvageStepKind.TOGETHER.step(_once_more(work, "OTHER"))
 
 
 def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:

@@ -558,9 +558,15 @@ class PartitionSalvage:
         return self._options.deleted is not None
 
     @property
+    def reads_below_log_start(self) -> bool:
+        """Whether what lies below the log start offset is read."""
+        return self._options.below_log_start
+
+    @property
     def whole_sources(self) -> tuple[str, ...]:
-        """The paths of the user, with the directory in place of the files where those are not all of it."""
-        paths = [copy.path if copy.unread else log.source for copy in self._copies for log in copy.logs]
+        """The paths of the user, with the directory in place of the files where the rest of it is read nowhere."""
+        parts = self.parts
+        paths = [copy.path if copy in parts else log.source for copy in self._copies for log in copy.logs]
         return tuple(dict.fromkeys(paths))
 
     # --- the log start --------------------------------------------------------------------------------------

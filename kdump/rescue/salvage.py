@@ -304,12 +304,14 @@ def _kept(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure])
 def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone:
     """What a run before this one has made; the sources are not read again."""
     name = work.name
-    records = unknown = diverged = below = 0
+    records = unknown = diverged = below = unexplained = 0
     last: dict[str, Any] = {}
     among: list[str] = []
     for loss in losses_of(target.rows_path(name)):
         if loss.certainty is Certainty.ABSENT and loss.file is not None:
             below += loss.records or 0
+        if loss.certainty is Certainty.UNEXPLAINED:
+            unexplained += loss.offsets
         if loss.counts:
             records += loss.records or 0
             unknown += loss.records is None
@@ -320,7 +322,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
         elif text.startswith(('{"type":"divergent"', '{"type":"salvage"')):
             last = json.loads(text)
             diverged += last["records"] if last["type"] == "divergent" else 0
-    result = _salvaged_of(last)
+    result = _salvaged_of({"offsetsUnexplained": unexplained, **last})
     path = os.path.join(target.path, name)
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
     without = _without(unread)
@@ -383,6 +385,7 @@ def _salvaged_of(row: dict[str, object]) -> Salvaged:
         log_start_offset=number("logStartOffset"),
         log_end_offset=number("logEndOffset"),
         offsets_lost=number("offsetsLost"),
+        offsets_unexplained=number("offsetsUnexplained"),
         open_transactions=tuple(
             OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"]) for one in opened
         ),

@@ -42,6 +42,16 @@ class SalvageStepKind(Enum):
         "{copy} is sound and has all of this: {how}, and nothing else is to be done; only where it cannot lead, go on "
         "here"
     )
+    # one replica is damaged, or several lack something together, and another one may be sound
+    OTHERS = (
+        "before all that follows, see that no other replica of {partition} is sound; where one is, and lacks nothing "
+        "that {copies} had, {how}, and nothing else is to be done"
+    )
+    # the same; and one that was deleted, and lacks something
+    TOGETHER = (
+        "where none is sound, salvage all replicas together, as one may have what another has lost, and go on with "
+        "that result; where there is no other, go on here"
+    )
     # a copy has logs under the names of other segments
     NAMES = (
         "instead of all that follows, stop the broker of {path} and give its logs their names: {moves}; where {check} "

@@ -86,6 +86,9 @@ class Salvaged(Row, name="salvage"):
     log_start_offset: int = column(Kind.OFFSET, "of the result")
     log_end_offset: int = column(Kind.OFFSET, "of the result")
     offsets_lost: int = column(Kind.COUNT, "that are lost or doubtful")
+    offsets_unexplained: int = column(
+        Kind.COUNT, "that no source has, while nothing tells whether compaction or a loss took them"
+    )
     open_transactions: tuple[OpenedTransaction, ...] = column(
         Kind.ROW, "without an end: it is lost, or they had none", of=OpenedTransaction
     )

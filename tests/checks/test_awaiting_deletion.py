@@ -14,7 +14,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.partition_dir import PartitionDir
-from tests.support.partitions import Files, below, checkpoint, meta, name, segment, write
+from tests.support.partitions import Files, below, checkpoint, meta, name, segment, snapshot, write
 from tests.support.runs import run_kdump
 from tests.support.segments import batch
 from tests.support.verify_runs import held
@@ -49,10 +49,10 @@ def log_dir(root: Path, where: str = "data", start: int | None = None, /, **part
 
 
 def found(root: Path, *paths: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """The findings about what awaits deletion, and the steps."""
+    """The findings about what awaits deletion, and the commands of the steps."""
     run = run_kdump(["verify", *(paths or ("data",)), "--format", "json"], root)
     rows = [json.loads(line) for line in run.stdout.splitlines()]
-    return [row for row in rows if row.get("code") == "F16"], [row["why"] for row in rows if row["type"] == "step"]
+    return [row for row in rows if row.get("code") == "F16"], [row["command"] for row in rows if row["type"] == "step"]
 
 
 def rescued(root: Path, finding: dict[str, Any], to: str) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_directory_on_its_way_out_is_told_with_its_records(tmp_path: Path) -> 
     (finding,), steps = found(tmp_path)
     assert (finding["severity"], finding["offset"], finding["lastOffset"], finding["count"]) == ("note", 0, 4, 5)
     assert finding["file"] == f"data/{GONE}"
-    assert [finding["remedy"] in why for why in steps] == [True]
+    assert [finding["remedy"].endswith(f": {command}") for command in steps] == [True]
     assert rescued(tmp_path, finding, "out") == [name(0), name(2)]
 
 
@@ -191,9 +191,74 @@ def test_logs_that_nothing_has_replaced_are_told_and_the_command_brings_them_bac
     findings, steps = found(tmp_path)
     told = [(one["file"], one["offset"], one["lastOffset"]) for one in findings]
     assert told == [(f"data/orders-0/{name(base)}.deleted", first, last) for base, first, last in named]
-    assert findings[0]["remedy"] in steps[0]
+    assert findings[0]["remedy"].endswith(f": {steps[0]}")
     bases = {path.partition(".")[0] for path in files if ".log" in path}
     assert rescued(tmp_path, findings[0], "out") == sorted(f"{base}.log" for base in bases)
+
+
+def steps_of(root: Path, *args: str) -> list[dict[str, Any]]:
+    run = run_kdump(["verify", *(args or ("data",)), "--format", "json"], root)
+    return [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "step"]
+
+
+AT_2 = f"{name(2)}.deleted"
+
+
+@pytest.mark.parametrize(
+    ("logs", "needless"),
+    [
+        ((FIRST, deleted(SECOND), THIRD), "kdump verify --replicas data/orders-0 OTHER"),  # nothing else tells of it
+        ((FIRST, deleted(SECOND), {f"{8:020}.snapshot": snapshot()}), None),  # restore: the log has gone on to there
+    ],
+    ids=["a hole", "the end"],
+)
+def test_where_logs_that_a_broker_removes_have_all_that_is_missing_the_step_says_what_to_leave_out(
+    logs: tuple[Files, ...], needless: str | None, tmp_path: Path
+) -> None:
+    end = {} if needless else deleted(THIRD)
+    log_dir(tmp_path, orders_0=partition(*logs, end))
+    rescue, other = steps_of(tmp_path)
+    assert (rescue["n"], rescue["instead"], other["command"]) == (1, [2], needless)
+    assert rescue["command"] == "kdump salvage data/orders-0 --deleted too --to DIR"
+    offsets = "offsets 2..4" if needless else "offsets 2..7"
+    files = f"data/orders-0/{AT_2}" + ("" if needless else f", data/orders-0/{name(5)}.deleted")
+    assert rescue["why"].startswith(f"copy {files} before a broker starts, which removes ")
+    assert f" {offsets}, which are missing here: this writes all that is intact" in rescue["why"]
+    assert run_kdump([*rescue["command"].split()[1:-1], "out"], tmp_path).exit == 0
+    (row,) = rows_of(tmp_path, "out")
+    assert (row["records"], row["offsetsLost"], row["offsetsUnexplained"]) == (8, 0, 0)
+
+
+def test_where_they_have_only_a_part_the_salvage_reads_them_too_and_a_restore_is_not_needless(tmp_path: Path) -> None:
+    hurt = {path: data[:-1] + b"\1" if path == name(0) else data for path, data in FIRST.items()}
+    log_dir(tmp_path, orders_0=partition(hurt, deleted(SECOND), THIRD))
+    rescue, restore, salvage, cut = steps_of(tmp_path)
+    assert (rescue["instead"], restore["instead"], salvage["instead"]) == ([3, 4], [3, 4], [4])
+    assert " it has offsets 2..4 of what is missing here: " in rescue["why"]
+    assert restore["why"].startswith("restore data/orders-0 from another replica")
+    assert salvage["command"] == rescue["command"] == "kdump salvage data/orders-0 --deleted too --to DIR"
+    assert salvage["why"].endswith(" to a new directory, with offsets 2..4 of what is missing here")
+    assert cut["command"].startswith("kdump truncate ")
+
+
+def test_a_salvage_of_all_replicas_reads_what_a_broker_removes_of_one(tmp_path: Path) -> None:
+    hurt = {path: data[:-1] + b"\1" if path == name(0) else data for path, data in FIRST.items()}
+    log_dir(tmp_path, "data", orders_0=partition(hurt, deleted(SECOND), THIRD))
+    log_dir(tmp_path, "other", orders_0=partition(hurt, THIRD))
+    steps = steps_of(tmp_path, "--replicas", "data", "other")
+    command = "kdump salvage data/orders-0 other/orders-0 --deleted too --to DIR"
+    assert [one["command"] for one in steps].count(command) == 1
+
+
+def test_what_has_other_batches_in_its_place_brings_no_missing_offset_back(tmp_path: Path) -> None:
+    hurt = {path: data[:-1] + b"\1" if path == name(0) else data for path, data in FIRST.items()}
+    log_dir(tmp_path, orders_0=partition(hurt, {f"{name(0)}.deleted": batch(0, [b"x"] * 2)}, SECOND))
+    rescue, _, salvage, _ = steps_of(tmp_path)
+    assert (rescue["command"], rescue["instead"]) == ("kdump salvage data/orders-0 --deleted alone --to DIR", [])
+    assert rescue["why"].endswith(
+        ": this makes a partition of it, and none of the logs that stay: these have others at its offsets"
+    )
+    assert salvage["command"] == "kdump salvage data/orders-0 --to DIR"
 
 
 def test_salvage_of_the_partition_counts_and_names_what_it_does_not_read(tmp_path: Path) -> None:

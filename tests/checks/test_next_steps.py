@@ -176,6 +176,22 @@ def test_an_index_of_a_damaged_log_that_is_named_alone_has_no_repair_but_what_na
     assert f"{partition / name(119)}, which is damaged too" in step.why
 
 
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_an_index_with_which_lookups_are_slow_names_the_command_that_builds_it_where_its_log_is_sound(
+    is_sound: bool, tmp_path: Path
+) -> None:
+    partition = copy_tree(FIXTURES / "index-x08-short", tmp_path / "logs" / "orders-0")
+    if not is_sound:
+        data = bytearray((partition / name(0)).read_bytes())
+        data[-1] ^= 1
+        (partition / name(0)).write_bytes(data)
+    (found,) = (one for one in kdump.verify(partition).findings if one.code is Code.X08)
+    assert found.remedy == "rebuild the index if lookups matter"
+    assert found.repair == (f"kdump reindex {partition / name(0, 'index')} --force" if is_sound else None)
+    if is_sound:
+        assert unmended(partition.parent, tmp_path / "run") == []
+
+
 def test_what_a_person_does_is_a_step_without_a_command(tmp_path: Path) -> None:
     log_dir = CASES["k02-logstart-beyond-leo"].build(tmp_path / "logs")
     (step,) = kdump.verify(log_dir).steps

@@ -199,6 +199,11 @@ def test_damage_is_dumped_and_verified_by_schema(case: Any, tmp_path: Path) -> N
     assert found[-1]["exit"] == status, "the same verdict as that of the text"
     assert (found[-1]["errors"] > 0) == (status in (3, 6))
     rows(["verify", "--format", "json", "--start", "clean", "."], tree, exits=codes)
+    salvaged = rows(["salvage", ".", "--to", str(tmp_path / "out"), "--format", "json"], tree, exits=(*codes, 12))
+    for key, certainties in (("offsetsLost", ("lost", "doubtful")), ("offsetsUnexplained", ("unexplained",))):
+        losses = [row for row in salvaged if row["type"] == "loss" and row["certainty"] in certainties]
+        missing = sum(row["lastOffset"] - row["offset"] + 1 for row in losses)
+        assert salvaged[-1][key] == sum(row[key] for row in salvaged if row["type"] == "salvage") == missing
 
 
 def test_answers_of_find_are_as_the_manual_says() -> None:

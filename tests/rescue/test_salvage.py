@@ -535,6 +535,64 @@ def test_copies_that_only_together_have_all_are_put_in_place(tmp_path: Path) -> 
     assert done.steps[0].why.startswith("stop every broker")
 
 
+HURT = WELL[:200] + b"X" + WELL[201:]
+HOLED = WELL[: len(WELL) // 6] + WELL[len(WELL) // 6 * 2 :]
+
+
+@pytest.mark.parametrize("topic", ["plain", "__cluster_metadata"])
+@pytest.mark.parametrize("copies", [[HURT], [HOLED], [WELL + TORN[:5]], [HURT, HURT]], ids=str)
+def test_before_all_replicas_are_replaced_a_person_sees_whether_another_one_is_sound(
+    copies: list[bytes], topic: str, tmp_path: Path
+) -> None:
+    sources = brokers(tmp_path, *copies, topic=topic)
+    asked, together, then, *_ = done_of(tmp_path, sources).steps
+    told = ", ".join(sources)
+    assert asked.why.startswith(f"before all that follows, see that no other replica of {topic}-0 is sound; where one")
+    how = "fetches the rest" if topic != "plain" else "Kafka replicates it"
+    assert f"lacks nothing that {told} had, " in asked.why
+    assert asked.why.endswith(f"{how}, and nothing else is to be done")
+    assert str(asked.command) == f"kdump verify --replicas {' '.join(sources)} OTHER"
+    assert together.why.startswith("where none is sound, salvage all replicas together")
+    assert str(together.command) == f"kdump salvage {' '.join(sources)} OTHER --to DIR"
+    assert then.why.startswith("stop ")
+
+
+def test_of_a_directory_without_the_name_of_a_partition_all_replicas_are_salvaged_together(tmp_path: Path) -> None:
+    """`verify --replicas` compares by names."""
+    write(tmp_path, {f"copy/{name(0)}": HURT})
+    text = run_kdump(["salvage", "copy", "--name", "t-0", "--to", "out"], tmp_path).stdout.decode()
+    assert "verify --replicas" not in text
+    (first,) = (line for line in text.splitlines() if line.startswith("  next 1: "))
+    assert first.endswith(": kdump salvage copy OTHER --to DIR --name t-0")
+
+
+@pytest.mark.parametrize("copies", [[HURT, WELL], [WELL, WELL], [HOLED, WELL[: len(WELL) // 6 * 4]]], ids=str)
+def test_nobody_looks_for_further_replicas_where_those_that_are_named_lack_nothing(
+    copies: list[bytes], tmp_path: Path
+) -> None:
+    done = done_of(tmp_path, brokers(tmp_path, *copies))
+    assert done.salvaged.offsets_lost == 0
+    assert [step for step in done.steps if "OTHER" in str(step.command)] == []
+
+
+def test_the_command_for_all_replicas_reads_all_that_this_run_has_read(tmp_path: Path) -> None:
+    """Also logs that are named as files beside their directory, and what lies below the log start."""
+    size = len(WELL) // 6
+    (source,) = brokers(tmp_path, HURT[size:], beside={f"{name(0)}.deleted": WELL[:size]})
+    (Path(source) / name(0)).rename(Path(source) / name(1))
+    command = ["salvage", source, f"{source}/{name(0)}.deleted", "--below-log-start"]
+    text = run_kdump([*command, "--to", "out"], tmp_path).stdout.decode()
+    assert f"go on here: kdump {' '.join(command[:-1])} OTHER --below-log-start --to DIR\n" in text
+
+
+def test_of_a_deleted_partition_other_replicas_are_asked_for_only_where_it_lacks_something(tmp_path: Path) -> None:
+    for data, is_lacking in ((WELL, False), (HURT, True)):
+        root = tmp_path / str(is_lacking)
+        source = str(write(root / f"plain-0.{'0' * 32}-delete", {name(0): data}))
+        asked = [str(step.command) for step in done_of(root, [source]).steps if "OTHER" in str(step.command)]
+        assert asked == ([f"kdump salvage {source} OTHER --to DIR"] if is_lacking else [])
+
+
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
 def test_nobody_resets_groups_for_an_internal_topic(topic: str, tmp_path: Path) -> None:
     for is_lost, data in ((False, WELL + TORN[:5]), (True, WELL[:200] + b"X" + WELL[201:])):
@@ -562,7 +620,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     parts = [batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)), bytes(78)]
     source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
-    steps = [step.why for step in done.steps]
+    steps = [step.why for step in done.steps[2:]]  # the first two ask whether another replica has more
     assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory out of the")
     assert f"copy {done.path} into the log.dir of each of them" in steps[2]
     assert "on each, in recovery-point-offset-checkpoint" in steps[3]
@@ -653,7 +711,7 @@ def test_of_runs_alone_a_person_sees_whether_another_copy_has_more_before_they_a
         text = run_kdump([*command, "--to", to], tmp_path).stdout.decode()
         (first,) = (line for line in text.splitlines() if line.startswith("  next 1: "))
         if other:
-            assert first.startswith("  next 1: stop every broker")
+            assert first.startswith("  next 1: before all that follows, see that no other replica of plain-0 is sound")
             assert "not complete" not in text
         else:
             assert first.startswith("  next 1: do not put out/plain-0 in place before you know that no replica and no ")
@@ -686,7 +744,8 @@ def test_what_a_former_run_has_made_has_the_same_steps(copies: list[bytes], tmp_
 def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     source = str(write(tmp_path / "__cluster_metadata-0", {name(0): batch(0, [b"a"]) + TORN}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
-    assert done.steps[0].why.startswith("stop the broker that is to have __cluster_metadata-0")
+    assert done.steps[0].why.startswith("before all that follows, see that no other replica")
+    assert done.steps[2].why.startswith("stop the broker that is to have __cluster_metadata-0")
     assert "only one log may go on" in done.steps[-1].why
 
 
@@ -715,7 +774,7 @@ def steps_of(root: Path, sources: list[Path], to: str = "out") -> list[str]:
         for _ in range(2)
     )
     assert first == again
-    return first
+    return [line for line in first if " OTHER" not in line]  # what is asked of other replicas has tests of its own
 
 
 def copied(steps: list[str]) -> list[str]:
@@ -960,6 +1019,18 @@ def test_verify_and_salvage_agree_what_holes_are(
         assert [(row["offset"], row["lastOffset"]) for row in rows] == holes
         assert {row["certainty"] for row in rows} == {"lost" if policy else "unexplained"}
         assert run.exit == (3 if policy else 0)
+        count = sum(last - first + 1 for first, last in holes)
+        summary = rows_of(run)[-1]
+        assert (summary["offsetsLost"], summary["offsetsUnexplained"]) == ((count, 0) if policy else (0, count))
+
+
+def test_offsets_of_which_nothing_tells_are_in_every_total_of_salvage_from_a_former_run_too(tmp_path: Path) -> None:
+    write(tmp_path / "t-0", {name(base): batch(base, [b"v"] * 10) for base in (0, 20)})
+    for _ in range(2):
+        text = run_kdump(["salvage", "t-0", "--to", "out"], tmp_path).stdout.decode().splitlines()
+        assert text[-1].endswith(" offsetsLost=0 recordsLost=0 recordsUnknown=0 offsetsUnexplained=10")
+        *_, row, summary = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
+        assert (row["type"], row["offsetsUnexplained"], summary["offsetsUnexplained"]) == ("salvage", 10, 10)
 
 
 def test_a_log_that_its_indexes_show_to_be_lost_is_no_hole_of_compaction(tmp_path: Path) -> None:

@@ -85,6 +85,15 @@ def _verify_of(*changes: tuple[str, int, bytes | None]) -> Callable[[Path, str],
     return make
 
 
+def _removed(root: Path, name: str) -> Iterator[Printed]:
+    directory = scene(root, name)
+    for ending in ("log", "index", "timeindex"):
+        path = root / directory / f"{SECOND}.{ending}"
+        path.rename(f"{path}.deleted")
+    for command in verified(root, directory):
+        yield command, (directory,)
+
+
 def _misplaced(root: Path, name: str) -> Iterator[Printed]:
     directory = scene(root, name)
     for ending in ("log", "index", "timeindex"):
@@ -140,6 +149,10 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
     run = run_kdump(["salvage", "--name", "t-0", "--to", f"./{name}-out", "--", f"./{one}/{SECOND}.log"], root)
     for command in behind(said(run), "salvage them all: "):
         yield command, (one,)
+    write(root / f"{name}-hurt" / "t-0", {file_name(0): batch(0, [b"v"]) + b"X"})
+    run = run_kdump(["salvage", "--to", "asked", "--", f"./{name}-hurt/t-0"], root)
+    for command in behind(said(run), "nothing else is to be done: ", "where there is no other, go on here: "):
+        yield command, (f"./{name}-hurt/t-0", "OTHER")
     going = f"[ab]*{name}-0"
     (root / going).mkdir()
     for base in range(6):
@@ -269,6 +282,7 @@ SCENES = {
     "verify, wrong snapshot": _verify_of((f"{LAST}.snapshot", 3, b"XX")),
     "verify, wrong header": _verify_of((f"{SECOND}.log", 12, b"\0\0\1\0")),
     "verify, wrong name": _misplaced,
+    "verify, to be removed": _removed,
     "writable by all": _writable,
     "reindex": _planned,
     "undo": _taken_back,

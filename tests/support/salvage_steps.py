@@ -44,6 +44,8 @@ NOTHING_TO_DO = re.compile(
             "(no source has a sound|copy to each node its own) quorum-state",
             "no source has a sound snapshot",
             "went on without",
+            "before all that follows, see that no other replica of .* is sound",
+            "where none is sound, salvage all replicas together",
         )
     )
 )

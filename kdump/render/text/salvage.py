@@ -126,7 +126,8 @@ class SalvageText(SalvageSink):
             told = _counted_names(self._totals.with_losses)
             self._write(f"{self._escape(f'with losses: {told} (its lines above say which)')}\n")
         numbers = self._totals.totals()
-        wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
+        wanted = ["partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown"]
+        wanted += ["offsetsUnexplained"] if numbers["offsetsUnexplained"] else []
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
 
 
