@@ -59,7 +59,6 @@ class Trait(Enum):
     HOLE = "other batches follow these offsets, in the log or in the next one"
     OR_COMPACTION = "compaction does this too: a note in a log with holes"
     KNOWN_BATCHES = "it shows that there were batches behind the end of a log: their offsets are lost"
-    KNOWN_TIMES = "it shows the same behind the last log; before another one it may be older than what a cleaner left"
     KNOWN_OFFSETS = "a file of no segment shows that a log went on: a truncation leaves such a file too"
     LOST_AS_ERROR = "as an error it tells of a log that is gone, or of the end of one"
 
@@ -323,7 +322,7 @@ class Code(Enum):
     T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} is out of order with {other} for offset {other_offset} {side} it", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
     T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index",
-           Trait.REINDEX, Trait.KNOWN_TIMES, Trait.INDEX_ENTRY, Trait.BEYOND_END)
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.BEYOND_END)
     T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY)
 

@@ -83,6 +83,7 @@ HELD = {
         " format.batch.base_offset.chain format.batch.base_offset.findings format.batch.base_offset.places"
         " format.batch.base_offset.right format.batch.resync"
     ),
+    "tests/render/test_html.py": "render.html.segment_map",
     "tests/render/test_json.py": "render.json.state",
     "tests/test_redact.py": "cli.options.redact",
     "tests/repair/test_repair.py": (

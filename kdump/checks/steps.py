@@ -142,7 +142,16 @@ class StepList:
         for at, (kind, command, why, why_once_compared) in enumerate(steps, 1):
             instead = tuple(n for n, later in enumerate(steps[at:], at + 1) if kind.supersedes(later[0]))
             damaged = self._partition if kind.is_of_all else None
-            yield Step(at, command, why, instead, damaged, self._partition, why_once_compared, self._options)
+            yield Step(
+                at,
+                command,
+                why,
+                instead,
+                damaged=damaged,
+                partition=self._partition,
+                why_once_compared=why_once_compared,
+                salvage_options=self._options,
+            )
 
 
 class PersonSteps:

@@ -253,7 +253,7 @@ class DamageFold:
         for number in range(before, len(self._ranges)):
             one = self._ranges[number]
             if why and (one.position, one.length) == (self._size, 0):
-                is_known = Trait.KNOWN_BATCHES.is_among(why) or (is_last and Trait.KNOWN_TIMES.is_among(why))
+                is_known = Trait.KNOWN_BATCHES.is_among(why) or (is_last and Code.T04.name in why)
                 certainty = Certainty.LOST if is_known else None
                 self._ranges[number] = one._replace(certainty=certainty, because=why)
 

@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Severity, Trait
-from kdump.format.kinds import FileKind
-from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
+from kdump.render.html.map_marks import percent
 from kdump.render.html.page import FINDINGS, SectionForm
+from kdump.render.html.segment_map import segment_map, small_segment_map
 from kdump.render.text.losses import LossSum
 from kdump.render.text.manual import told
 from kdump.render.text.verify import instead_of, prediction_sentences
@@ -28,14 +28,12 @@ if TYPE_CHECKING:
 
     from kdump.finding import Finding
     from kdump.render.fold import Folded
-    from kdump.render.html.collected import Collected, FoundInFile, PartitionFound, SegmentFound
+    from kdump.render.html.collected import Collected, PartitionFound, SegmentFound
     from kdump.rows.verdict import Prediction, Step
     from kdump.tally import Tally
 
 _ROWS = 100  # sound partitions that have a row of their own
-_LISTED = 12  # marks of an axis that stand below it as text
 _FEW = 500  # of a section that is cut at last
-_TRACKS = {FileKind.INDEX: "offset index", FileKind.TIMEINDEX: "time index", FileKind.TXNINDEX: "transaction index"}
 
 
 class ReportOrigin(Value):
@@ -196,68 +194,10 @@ class Report:
         ]
 
     def _map(self, of: tuple[PartitionFound, SegmentFound]) -> dict[str, Any]:
-        partition, segment = of
-        tracks = []
-        top = 0
-        whole: list[str] = []
-        for kind in segment.kinds:
-            path = segment.paths[kind]
-            file = partition.files.get(path)
-            found = marks(file, segment.sizes[kind])
-            if file is not None:
-                whole += [f"{code.name} {code.slug} ({kind.value})" for code in file.whole]
-            is_log = kind is FileKind.LOG
-            height = 28 if is_log else 8
-            tracks.append(
-                {
-                    "name": _TRACKS.get(kind, "log"),
-                    "length": segment.sizes[kind],
-                    "size": size(segment.sizes[kind]),
-                    "y": top + 14,
-                    "height": height,
-                    "label": top + 10,
-                    "marks": [self._mark(file, one) for one in found] if file is not None else [],
-                }
-            )
-            top += 14 + height + 6
-        return {
-            "title": segment.paths.get(FileKind.LOG) or next(iter(segment.paths.values())),
-            "about": _about(segment),
-            "tracks": tracks,
-            "height": top + 34,
-            "ticks": _ticks(segment.sizes[segment.kinds[-1]]),
-            "tick": top + 6,
-            "tip": top + 28,
-            "whole": whole,
-            "cuts": list(_cuts(partition, segment)),
-            "listed": [one for track in tracks for one in track["marks"]],  # type: ignore[attr-defined]
-            "few": _LISTED,
-        }
-
-    def _mark(self, file: FoundInFile, one: Any) -> dict[str, Any]:  # noqa: ANN401
-        number = self._file_number[file.path]
-        return {
-            "word": one.word.split()[0],
-            "x": one.x,
-            "width": one.width,
-            "short": one.short,
-            "text": one.text,
-            "file": f"f{number}",
-            "to": f"f{number}" if one.finding is None else f"f{number}-{one.finding + 1}",
-        }
+        return segment_map(*of, self._file_number)
 
     def _small_map(self, of: tuple[PartitionFound, SegmentFound]) -> dict[str, Any]:
-        partition, segment = of
-        kinds = segment.kinds
-        rows = []
-        for kind in kinds:
-            found = marks(partition.files.get(segment.paths[kind]), segment.sizes[kind])
-            if found or kind is FileKind.LOG:
-                words = [one.word for one in found]
-                text = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)) or "valid"
-                rows.append({"paths": outline(found, 8), "text": text, "name": _TRACKS.get(kind, "log")})
-        path = segment.paths.get(FileKind.LOG) or next(iter(segment.paths.values()))
-        return {"title": path, "rows": rows, "size": size(segment.sizes[kinds[-1]])}
+        return small_segment_map(*of)
 
     # --- losses ---------------------------------------------------------------------------------------------
     def _losses(self) -> list[SectionForm]:
@@ -462,44 +402,6 @@ def _offsets(first: int, last: int) -> str:
 
 def _place(position: int, length: int) -> str:
     return byte_span(position, length) if length else f"at byte {position}"
-
-
-def _about(segment: SegmentFound) -> str:
-    parts = []
-    checked = segment.checked
-    if checked is not None:
-        if checked.next_offset > checked.base_offset:
-            parts.append(f"offsets {checked.base_offset}..{checked.next_offset - 1}")
-        parts.append(counted(checked.batches, "batch", "batches"))
-    if FileKind.LOG in segment.sizes:
-        parts.append(f"{segment.sizes[FileKind.LOG]} bytes")
-    return ", ".join(parts)
-
-
-def _ticks(length: int) -> list[dict[str, str]]:
-    """The numbers below an axis; those in between are left out on a telephone."""
-    found = []
-    for at, anchor in ((0, "start"), (1, "middle"), (2, "middle"), (3, "middle"), (4, "end")):
-        position = length * at // 4
-        is_end = at in (0, 4)
-        text = f"byte {position}" if is_end else size(position)
-        found.append({"x": percent(position, length), "anchor": anchor, "text": text, "minor": "" if is_end else "m"})
-    return found if length >= 4 else [found[0]]
-
-
-def _cuts(partition: PartitionFound, segment: SegmentFound) -> Iterator[dict[str, str]]:
-    """Where a broker would cut the log, by the kind of start."""
-    if segment.checked is None:
-        return
-    starts: dict[tuple[int, str], list[str]] = {}
-    for one in partition.predictions:
-        for fate in one.segments:
-            if fate.base_offset == segment.checked.base_offset and fate.action in ("truncate", "empty", "delete"):
-                starts.setdefault((fate.size, fate.action), []).append(one.start)
-    for (position, action), kinds in sorted(starts.items()):
-        does = "deletes this segment" if action == "delete" else f"cuts the log at byte {position}"
-        where = percent(position, segment.sizes[FileKind.LOG])
-        yield {"x": where, "text": f"a broker {does} at its next start ({', '.join(kinds)})"}
 
 
 def _unexplained(one: PartitionFound) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The damage map: the bytes of a segment's files as axes to scale, and on them what is wrong where.
+"""The marks of a damage map: the bytes of a segment's files as axes to scale, and on them what is wrong where.
 
 Positions are in thousandths of the axis, so that the page draws it at any width. Places that no eye could tell apart
 are one mark that counts them: a map has a few hundred marks, whatever the log has.
