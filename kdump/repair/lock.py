@@ -28,6 +28,7 @@ from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import state_of, state_of_open
 from kdump.storage.held import is_held
 from kdump.storage.log_dir import is_log_dir
+from kdump.storage.names import LOCK
 from kdump.storage.paths import above, as_owner
 from kdump.value import Value
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from kdump.storage.fsops import FileOps
 
-LOCK = ".lock"
 _FLOCK = "hhqqi4x"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
 _TAKEN = (errno.EACCES, errno.EAGAIN)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # to make the file, or to look at it

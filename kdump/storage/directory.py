@@ -13,7 +13,17 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
+from kdump.storage.names import (
+    LOCK,
+    REMOTE_CACHE,
+    TEXT_KINDS,
+    FileKind,
+    FileName,
+    has_meaning,
+    log_bases,
+    parse_name,
+    parse_partition,
+)
 from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real, why_not
 from kdump.value import TupleValue, Value
 
@@ -26,9 +36,7 @@ SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNI
 NOT_A_PARTITION = "not a partition directory"
 A_LINK, NO_FILE = "a symbolic link", "not a regular file"  # a broker follows the first, and fails on some of the others
 IN_A_PARTITION = "a directory inside a partition directory"
-REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
 _LEVELS, _MOST_BELOW, _MOST_NAMED = 2, 500, 3  # where log directories are looked for that a user may have meant
-_LOCK = ".lock"  # of a log.dir; always empty
 
 
 class Skipped(Value):
@@ -232,7 +240,7 @@ class DirectoryListing:
             name = self.name_of(text)
             if name.is_live:
                 live.append((_rank(name), text))
-            elif text != _LOCK:
+            elif text != LOCK:
                 group = found.ignored if name.kind is FileKind.UNKNOWN else found.leftovers
                 group.append(self.join(text))
         live.sort()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 from kdump.format.kinds import FileKind
-from kdump.storage.names import parse_name
+from kdump.storage.names import LOCK, parse_name
 
 _FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
-_LOCK = ".lock"
 
 
 def is_held(log_dir: str) -> bool:
@@ -23,7 +22,7 @@ def is_held(log_dir: str) -> bool:
     import struct
 
     try:
-        lock = os.open(os.path.join(log_dir, _LOCK), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        lock = os.open(os.path.join(log_dir, LOCK), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
         return False
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.held import is_held
-from kdump.storage.names import METADATA_LOG, parse_partition
+from kdump.storage.names import METADATA_LOG, REMOTE_CACHE, parse_partition
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import base_name, exists
 
@@ -73,6 +73,11 @@ class LogDir:
     def is_held(self) -> bool:
         """Whether a broker has it open."""
         return is_held(self.path)
+
+    @cached_property
+    def has_tiered_logs(self) -> bool:
+        """Whether its broker has logs that go on in remote storage, below their first local segment."""
+        return exists(os.path.join(self.path, REMOTE_CACHE))
 
     @cached_property
     def in_use(self) -> dict[tuple[str, int], list[str]]:

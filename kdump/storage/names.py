@@ -33,6 +33,10 @@ __all__ = [
     "parse_partition",
 ]
 
+LOCK = ".lock"
+"""The file of a log.dir that a running broker holds; always empty. Source: kafka.utils.FileLock."""
+REMOTE_CACHE = "remote-log-index-cache"
+"""The directory of a log.dir with copies of indexes whose logs are in remote storage. Source: RemoteIndexCache."""
 OFFSETS_TOPIC = "__consumer_offsets"
 """Of group coordinators. They write there in the name of producers: these batches' sequences mean nothing."""
 TRANSACTIONS_TOPIC = "__transaction_state"

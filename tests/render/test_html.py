@@ -15,8 +15,8 @@ import pytest
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked
 from kdump.render.html.collected import DAMAGED, PASSED, FoundInFile
-from kdump.render.html.map_marks import marks, outline, percent
 from kdump.render.html.headline import headline
+from kdump.render.html.map_marks import marks, outline, percent
 from kdump.render.html.page import MAX_BYTES, SectionForm, fitted
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases

@@ -10,8 +10,7 @@ from kdump.finding import Code
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
-from kdump.storage.directory import REMOTE_CACHE
-from kdump.storage.names import parse_partition
+from kdump.storage.names import REMOTE_CACHE, parse_partition
 from kdump.value import Value
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ all batches, once for a partition.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.wrapper import first_offset
 from kdump.storage.evidence import evidence_of
-from kdump.storage.paths import exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from kdump.format.read_limits import ReadLimits
     from kdump.rows.verdict import Loss
     from kdump.storage.partition_dir import PartitionDir
-
-_REMOTE_CACHE = "remote-log-index-cache"  # a broker makes it in a log.dir with tiered logs. Source: RemoteIndexCache
 
 
 def surroundings(partition: PartitionDir, policies: TopicPolicies, bases: Sequence[int] | None = None) -> Surroundings:
@@ -56,7 +52,7 @@ def surroundings(partition: PartitionDir, policies: TopicPolicies, bases: Sequen
         bases[-1] if bases else 0,
         cleaned_to=None if key is None else _cleaned_to(partition, key),
         salvaged=evidence_of(partition).before_salvage,
-        is_tiered=partial(exists, os.path.join(partition.log_dir.path, _REMOTE_CACHE)),
+        is_tiered=lambda: partition.log_dir.has_tiered_logs,
         policy=partial(policies.of, partition),
     )
 
