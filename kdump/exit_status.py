@@ -14,19 +14,19 @@ from kdump.storage.file_source import OpenFailure
 class Exit(IntEnum):
     """Exit codes; `combine` tells which one wins."""
 
-    OK = 0
-    BUG = 1
-    USAGE = 2
-    ERRORS = 3
-    WARNINGS = 4
-    INCOMPLETE = 5
-    ERRORS_AND_INCOMPLETE = 6
-    PENDING = 7
-    NOT_FOUND = 10
-    LOCKED = 11
-    REFUSED = 12
-    FAILED = 13
-    PART_WAY = 14
+    OK = 0  # done; nothing at or above the severity of --fail-on
+    BUG = 1  # a bug in kdump
+    USAGE = 2  # wrong use: an option, a value, a path of another kind
+    ERRORS = 3  # errors were found
+    WARNINGS = 4  # warnings, with --fail-on warning
+    INCOMPLETE = 5  # something that was asked for could not be read, or is not among the inputs
+    ERRORS_AND_INCOMPLETE = 6  # both
+    PENDING = 7  # a dry run only: something would be changed
+    NOT_FOUND = 10  # a path is missing, or nothing was found
+    LOCKED = 11  # a broker, or another process, is at work there
+    REFUSED = 12  # nothing was written: not allowed, or it cannot be done rightly
+    FAILED = 13  # a write failed, and all is as it was
+    PART_WAY = 14  # a write failed part-way: `kdump resume` or `kdump undo`
 
 
 def combine(

@@ -217,10 +217,13 @@ class PartitionSalvage:
 
     # --- reading --------------------------------------------------------------------------------------------
     def load(self) -> Iterator[Progress]:
-        """Read all logs, and yield how far that has got.
+        """Read all logs, put header fields right by those around them and by other copies, and leave out foreign logs.
+
+        Yields:
+            how far that has got.
 
         Raises:
-            RefusalError: the copies are of different topics.
+            RefusalError: the copies are of different topics, or have a batch at two offsets of which neither is wrong.
         """
         self._demand_one_topic()
         total, done = self.size, 0
