@@ -41,11 +41,11 @@ HELD = {
     "tests/cli/test_broker_at_work.py": "storage.held",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
     "tests/checks/test_verify.py": (
-        "checks.directories checks.loose checks.names checks.observers checks.partition checks.read_errors"
+        "checks.directories checks.loose checks.names checks.observers checks.partition_check checks.read_errors"
         " checks.replay checks.state_files storage.segment storage.state_file"
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.sink render.terminal.page",
-    "tests/checks/test_next_steps.py": "broker.load.log_state checks.steps",
+    "tests/checks/test_next_steps.py": "broker.load.log_state checks.step_sentences",
     "tests/find/test_remedies.py": "find.remedies",
     "tests/cli/test_cli.py": (
         "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"
@@ -97,8 +97,8 @@ HELD = {
     "tests/rescue/test_salvage.py": (
         "cli.salvage render.json.salvage render.salvaged render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.fate_rows rescue.holes rescue.line_writer rescue.scanned_log rescue.losses"
-        " rescue.next_steps rescue.partition rescue.raft_files rescue.salvage rescue.segments"
-        " rescue.sources rescue.standing rescue.steps rescue.target rescue.base_offset.duplicate_batches"
+        " rescue.next_steps rescue.partition_salvage rescue.raft_files rescue.salvage rescue.segments"
+        " rescue.sources rescue.standing rescue.step_sentences rescue.target rescue.base_offset.duplicate_batches"
         " rescue.end_evidence rows.salvaged"
     ),
     "tests/retention/test_retention.py": (

@@ -21,7 +21,7 @@ from kdump.broker.clusters import NO_POLICIES
 from kdump.broker.lacking import intact_batches, lacking
 from kdump.broker.load.swapped_dir import once_swapped
 from kdump.broker.missing.judge import HoleJudge
-from kdump.broker.missing.partition import surroundings
+from kdump.broker.missing.lost_holes import surroundings
 from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code, Finding, ignore
 from kdump.format.kinds import FileKind

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeGuard
 
-    from kdump.checks.job import Evidence, SegmentJob, SegmentSummary
+    from kdump.checks.job import OriginFacts, SegmentJob, SegmentSummary
     from kdump.checks.segment import Result
     from kdump.item import Item
     from kdump.storage.partition_dir import PartitionDir
@@ -107,7 +107,7 @@ class PartitionCauses:
         self._is_after_foreign = self.is_foreign
 
     def _foreign(
-        self, job: SegmentJob, facts: SegmentSummary, evidence: Evidence, found: list[Finding], causes: list[Finding]
+        self, job: SegmentJob, facts: SegmentSummary, evidence: OriginFacts, found: list[Finding], causes: list[Finding]
     ) -> Finding | None:
         """What is wrong with a segment that is another partition's."""
         first, latest = facts.first_timestamp, facts.max_timestamp
@@ -164,7 +164,7 @@ def may_be_effect(item: Item | Result) -> TypeGuard[Finding]:
 def _causes_of(
     job: SegmentJob,
     facts: SegmentSummary,
-    evidence: Evidence,
+    evidence: OriginFacts,
     found: Iterable[Finding],
     reached: tuple[int, str] | None = None,
 ) -> list[Finding]:
@@ -206,7 +206,7 @@ def _cause_of(finding: Finding, causes: list[Finding], end: int) -> Code | None:
     return None
 
 
-def _is_foreign_index(facts: SegmentSummary, evidence: Evidence) -> bool:
+def _is_foreign_index(facts: SegmentSummary, evidence: OriginFacts) -> bool:
     """Whether each entry of all indexes contradicts a log that is intact itself, most by where batches begin."""
     offsets, times = evidence.indexes.get(FileKind.INDEX), evidence.indexes.get(FileKind.TIMEINDEX)
     if offsets is None or not facts.batches or not evidence.shape.is_whole:
@@ -218,7 +218,7 @@ def _is_foreign_index(facts: SegmentSummary, evidence: Evidence) -> bool:
 
 
 def _stale(
-    job: SegmentJob, facts: SegmentSummary, evidence: Evidence, reached: tuple[int, str] | None
+    job: SegmentJob, facts: SegmentSummary, evidence: OriginFacts, reached: tuple[int, str] | None
 ) -> list[Finding]:
     """Whether the log ends at a batch boundary below what its indexes, or those around it, know."""
     end = facts.end_offset

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names
-from kdump.checks.partition import PartitionCheck
+from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.state_files import check_text
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind

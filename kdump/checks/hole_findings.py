@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.missing.columns import MissingColumns
 from kdump.broker.missing.findings import among_holes, as_lost, of_hole, of_unexplained, range_of
-from kdump.broker.missing.ranges import MissingRange, is_told_as_hole
+from kdump.broker.missing.ranges import MissingRange, is_followed_by_batches
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.value import TupleValue
 
@@ -51,7 +51,7 @@ class HoleFindings:
             told: what comes behind them.
         """
         lost = list(lost)
-        for last in self._losses.settled():
+        for last in self._losses.drop_compacted():
             yield from self._waiting.pop(last)  # a cleaner has made the hole: there is nothing else to say
         yield from self._tell(lost, told)
 
@@ -90,7 +90,7 @@ class HoleFindings:
     def _with_findings(self, lost: Iterable[Loss], told: Container[int | None]) -> Iterator[Item]:
         """Losses, and an error before each that is one of a hole of which no finding tells: at the head of a log."""
         for loss in lost:
-            is_hole = is_told_as_hole(loss.because) or loss.because[:1] == (Code.T04.name,)
+            is_hole = is_followed_by_batches(loss.because) or loss.because[:1] == (Code.T04.name,)
             is_told = loss.is_known or loss.last_offset in told or not is_hole
             found = None if is_told else self._losses.verdicts.get(loss.last_offset)
             is_of_end = found is not None and loss.because[:1] == (Code.T04.name,) and found[0].proof is not None

@@ -89,7 +89,7 @@ class IndexVerdict(Value):
     reaches: int | None  # the highest offset that it has for what comes after the end of the log; None for none
 
 
-class Evidence(Value):
+class OriginFacts(Value):
     """What a segment tells about where its files are from."""
 
     indexes: dict[FileKind, IndexVerdict]  # how each index that could be judged agrees with the log
@@ -119,7 +119,7 @@ class SegmentSummary(Value):
     sizes: dict[FileKind, int]  # of each file that was read, bytes
     first_timestamp: int | None = None  # of its first batch, ms; None without one
     max_timestamp: int | None = None  # the largest of its batches, ms; None without one
-    evidence: Evidence | None = None  # where its files are from; None where its log could not be read
+    evidence: OriginFacts | None = None  # where its files are from; None where its log could not be read
     # from this offset to the end none is missing, and a reader gets them all; None where that is unknown
     dense_from: int | None = None
     # holes, first and last offset, in which the transaction index knows an end marker

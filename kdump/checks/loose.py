@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.missing.judge import NOTHING_AROUND, HoleJudge
 from kdump.broker.missing.losses import PartitionLosses
-from kdump.broker.missing.partition import surroundings, walk_log
+from kdump.broker.missing.lost_holes import surroundings, walk_log
 from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.indexes import index_fold
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.next_steps import PartitionSteps
-from kdump.checks.partition import PartitionCheck
+from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_text, read_producers

@@ -18,7 +18,7 @@ from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.options import VerifyOptions
 from kdump.checks.removed_records import RemovedRecords
 from kdump.checks.segment import check_segment
-from kdump.checks.steps import FROM_ANOTHER, MOST_NAMED, PersonSteps, StepKind, StepList
+from kdump.checks.step_sentences import FROM_ANOTHER, MOST_NAMED, PersonSteps, StepKind, StepList
 from kdump.finding import Code, Finding, Severity, Trait, ignore
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk

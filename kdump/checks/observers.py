@@ -340,7 +340,7 @@ class RecordWatch(Observer):
                 self._report(finding)
 
 
-class UnreadableWatch(Observer):
+class DiskErrorWatch(Observer):
     """Watches which bytes of a log the disk could not read, as far as the walk has told of them."""
 
     def __init__(self, log: TolerantSource, report: Report) -> None:

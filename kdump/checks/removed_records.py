@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.checks.steps import MOST_NAMED, StepKind, StepList
+from kdump.checks.step_sentences import MOST_NAMED, StepKind, StepList
 from kdump.ranges import RangeSet
 from kdump.rows.verdict import Certainty
 from kdump.words.command import ShellCommand

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.checks.run import LocalVerify, partitions_of, verify
-from kdump.checks.steps import FROM_ANOTHER
+from kdump.checks.step_sentences import FROM_ANOTHER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
-    from kdump.checks.partition import PartitionCheck
+    from kdump.checks.partition_check import PartitionCheck
     from kdump.item import Item
     from kdump.storage.partition_dir import PartitionDir
     from kdump.words.command import ShellCommand

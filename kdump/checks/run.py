@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.directories import DirectoryCheck, not_together
 from kdump.checks.segment import check_segment
-from kdump.checks.steps import PersonSteps
+from kdump.checks.step_sentences import PersonSteps
 from kdump.finding import Finding, Severity
 from kdump.rows.verdict import Loss, Step
 from kdump.storage.directory import expanded, no_kafka_files
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.checks.options import VerifyOptions
-    from kdump.checks.partition import PartitionCheck
+    from kdump.checks.partition_check import PartitionCheck
     from kdump.checks.segment import Result
     from kdump.item import Item
 

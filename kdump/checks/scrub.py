@@ -17,7 +17,7 @@ from kdump.checks.ledger import Ledger, LedgerError, Listed
 from kdump.checks.loose import check_loose
 from kdump.checks.options import VerifyOptions
 from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_segment
-from kdump.checks.steps import PersonSteps
+from kdump.checks.step_sentences import PersonSteps
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.checks.job import Evidence, LostInLog, SegmentJob, SegmentSummary
+from kdump.checks.job import LostInLog, OriginFacts, SegmentJob, SegmentSummary
 from kdump.checks.observers import (
     CompactionWatch,
+    DiskErrorWatch,
     EndWatch,
     EpochWatch,
     FigureWatch,
@@ -20,7 +21,6 @@ from kdump.checks.observers import (
     RecordWatch,
     SegmentFiles,
     TextCopyWatch,
-    UnreadableWatch,
 )
 from kdump.checks.read_errors import broken_off
 from kdump.finding import Code, Finding, Severity, Trait
@@ -136,7 +136,7 @@ class _Observers:
         self.indexes = IndexWatch(job, files, found, report)
         self.epochs = EpochWatch(job, report)
         self.records = RecordWatch(path, report, options)
-        self.unreadable = UnreadableWatch(log, report)
+        self.unreadable = DiskErrorWatch(log, report)
         is_judged = not (job.is_alone or job.is_leftover)
         self.missing = MissingWatch(job, options, files.segment, log) if is_judged else None
         of_headers: list[Observer] = [self.figures, self.origin, self.compaction, self.producers, self.indexes]
@@ -150,14 +150,14 @@ class _Observers:
         """Whether an error was found in the log."""
         return self.figures.damaged or self.text.cause is not None
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> OriginFacts:
         """Return what tells where the files are from; the log is read to its end."""
         shape = self.origin.shape(
             is_end_known=not self.end.is_unknown,
             off_epochs=self.epochs.contradict_all,
             has_holes=self.compaction.has_holes_inside,
         )
-        return Evidence(self.indexes.verdicts, shape, self.text.cause)
+        return OriginFacts(self.indexes.verdicts, shape, self.text.cause)
 
 
 class _SegmentCheck:
@@ -266,7 +266,7 @@ class _SegmentCheck:
         )
         walk.checks.follow_producers = job.topic != OFFSETS_TOPIC
         if watch.missing is not None:
-            walk.checks.offsets.on_missing_offsets = watch.missing.settle
+            walk.checks.offsets.on_free_range = watch.missing.settle
         return walk
 
     def _handing_on(self, checks: Iterator[None], progress: Progress) -> Iterator[Progress]:

@@ -29,7 +29,7 @@ from kdump.dispatch import takes
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
 from kdump.render.commentary import say, write
-from kdump.rescue.partition import SalvageOptions
+from kdump.rescue.partition_salvage import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.sources import ALONE, TOO, is_partition_name

@@ -89,7 +89,7 @@ def not_searched(
     """
     if not met.holes or (met.is_found and not selection.is_search):
         return
-    from kdump.broker.missing.partition import lost_holes  # the walk over damage: most selections do not need it
+    from kdump.broker.missing.lost_holes import lost_holes  # the walk over damage: most selections do not need it
     from kdump.storage.evidence import evidence_of
 
     directory = logs[0].directory

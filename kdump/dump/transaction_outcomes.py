@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.missing.partition import lost_holes
+from kdump.broker.missing.lost_holes import lost_holes
 from kdump.broker.missing.ranges import MissingRange
 from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
 from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, Told, TransactionFates

@@ -307,7 +307,7 @@ class Finder:
             yield hole
 
     def _lost_hole(self, offset: int) -> Finding | None:
-        from kdump.broker.missing.partition import lost_holes  # the walk over damage: most questions do not need it
+        from kdump.broker.missing.lost_holes import lost_holes  # the walk over damage: most questions do not need it
 
         try:
             return lost_holes(self._partition, self._limits).at(offset)

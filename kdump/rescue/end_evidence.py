@@ -75,7 +75,7 @@ class EndEvidence:
         Compaction leaves offsets out before the next log, but neither a torn batch nor an offset index that goes on.
         """
         facts, after = one.facts, one.log.next_base
-        if after is None or one.log.base is None or facts.is_renamed or self._copies[one.copy].is_run:
+        if after is None or one.log.base is None or facts.is_renamed or self._copies[one.copy].is_carved:
             return None
         last = facts.end(one.log.base, layout.LARGEST_OFFSET) - 1
         codes: tuple[str, ...] = ("L02",) if facts.places and "L02" in facts.places[-1].codes else ()
@@ -87,7 +87,7 @@ class EndEvidence:
     def _known_by_indexes(self, one: ReadLog) -> list[tuple[int, str]]:
         """The offsets that a log must have reached by its indexes, and the codes of what they show."""
         facts, base = one.facts, one.log.base
-        if base is None or facts.is_renamed or self._copies[one.copy].is_run:
+        if base is None or facts.is_renamed or self._copies[one.copy].is_carved:
             return []
         last = facts.last if facts.last is not None else base - 1
         with suppress(OSError):
@@ -105,7 +105,7 @@ class EndEvidence:
 
     def lacks_log(self, first: int, last: int) -> bool:
         """Tell whether the log of a segment is missing that begins in a range: another hole than compaction makes."""
-        copies = [copy for copy in self._copies if not copy.is_run]
+        copies = [copy for copy in self._copies if not copy.is_carved]
         return any(first <= base <= last for copy in copies for base in evidence_of(copy.directory).logs)
 
     def has_no_marker(self, first: int, last: int, ends: Sequence[int]) -> bool:
@@ -116,7 +116,7 @@ class EndEvidence:
             ends: up to which offset (exclusive) each copy is of the line.
         """
         for one in self._read:
-            if self._copies[one.copy].is_run or last >= ends[one.copy]:
+            if self._copies[one.copy].is_carved or last >= ends[one.copy]:
                 continue
             runs, base = one.facts.runs, one.log.base
             behind = bisect_left(runs.lasts, first - 1) + 1  # number of the run behind the hole
@@ -142,7 +142,7 @@ class EndEvidence:
             last: offset of the line.
         """
         for number, copy in enumerate(self._copies):
-            if copy.is_run:
+            if copy.is_carved:
                 continue
             logs = {one.log.base: one.facts for one in self._read if one.copy == number}
             for base, files in sorted(copy.directory.by_base.items()):

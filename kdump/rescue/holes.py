@@ -13,7 +13,7 @@ from kdump.broker.missing.findings import among_holes
 from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges, is_under_work
 from kdump.broker.missing.judge import NOTHING_AROUND, HoleJudge, HoleVerdict
 from kdump.broker.missing.losses import HolesAmong
-from kdump.broker.missing.partition import surroundings
+from kdump.broker.missing.lost_holes import surroundings
 from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.finding import Code
 from kdump.ranges import RangeSet
@@ -36,7 +36,7 @@ LogWithFacts = tuple["SourceLog", "ScannedLog"]
 
 
 def _around(copy: Copy, policies: TopicPolicies) -> Surroundings:
-    return NOTHING_AROUND if copy.is_run else surroundings(copy.directory, policies, copy.bases)
+    return NOTHING_AROUND if copy.is_carved else surroundings(copy.directory, policies, copy.bases)
 
 
 def has_trace(copy: Copy, logs: Iterable[LogWithFacts]) -> bool:
@@ -71,7 +71,7 @@ def _around_spans(copy: Copy, log: SourceLog, facts: ScannedLog) -> Iterator[Mis
     for place in facts.places:
         if place.is_batch and place.is_exact and place.offset is not None and place.last_offset is not None:
             spans.append((place.position, place.position + place.length, place.offset, place.last_offset))
-    base = None if facts.is_renamed or copy.is_run else log.base
+    base = None if facts.is_renamed or copy.is_carved else log.base
     before = [] if base is None else [(0, 0, base - 1, base - 1)]
     for (_, end, _, last), (begin, _, first, _) in pairwise([*before, *sorted(spans)]):
         if end == begin and first > last + 1:
@@ -88,7 +88,7 @@ def log_size(facts: ScannedLog) -> int:
 
 def _ends_early(copy: Copy, log: SourceLog, facts: ScannedLog) -> bool:
     """Whether offsets are missing behind a log, up to the next one, without damage or a file that shows them lost."""
-    if copy.is_run or log.base is None or log.next_base is None or facts.is_renamed:
+    if copy.is_carved or log.base is None or log.next_base is None or facts.is_renamed:
         return False
     end, after = log.base if facts.last is None else facts.last + 1, log_size(facts)
     if end >= log.next_base or any(place.position + place.length > after for place in facts.places):
@@ -134,7 +134,7 @@ class LineHoles:
             own_end = max((facts.last + 1 for _, facts in logs if facts.last is not None), default=0)
             if around.cleaned_to is not None:
                 entries.append(min(around.cleaned_to, stop) if around.cleaned_to <= own_end else -1)
-            policy = policy if copy.is_run else around.policy
+            policy = policy if copy.is_carved else around.policy
             for first, last in around.salvaged:
                 salvaged.add(first, last)
             own = RangeSet()
@@ -153,7 +153,7 @@ class LineHoles:
                 self._judge.count(part)
 
     def _prove(self, copy: Copy, log: SourceLog, facts: ScannedLog, cache: OpenFileCache, max_batch_bytes: int) -> None:
-        if copy.is_run or log.base is None or facts.is_renamed or is_under_work(copy.directory.listing.names):
+        if copy.is_carved or log.base is None or facts.is_renamed or is_under_work(copy.directory.listing.names):
             return
         proofs = HoleProofs(
             copy.segment(log, cache),

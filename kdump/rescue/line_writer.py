@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kdump.rescue.holes import LineHoles
     from kdump.rescue.line import Line
-    from kdump.rescue.partition import PartitionSalvage, SalvageOptions
+    from kdump.rescue.partition_salvage import PartitionSalvage, SalvageOptions
     from kdump.rescue.scanned_log import ReadLog
     from kdump.rescue.target import Staging, Target
     from kdump.row import Row
@@ -98,7 +98,7 @@ class LineWriter:
             end = min([end or 0, *lost]) if lost else end
             spans = list(spots_of(one.log.path, one.facts, start, end, self._work.end_evidence.cut_end(one)))
             spots.extend(spans)
-            if one.log.next_base is None and not self._work.is_run(one.copy):
+            if one.log.next_base is None and not self._work.is_carved(one.copy):
                 self._note_tail(one, spans)
         for one in self._work.foreign:
             first, last = one.log.base or 0, (one.log.next_base or self._known_end) - 1
@@ -363,7 +363,7 @@ class LineWriter:
 
         cleaned = Cleaned()
         for one in read:
-            if not self._work.is_run(one.copy):
+            if not self._work.is_carved(one.copy):
                 cleaned.add(one.source, one.facts, one.log.base, one.log.next_base, limits)
         if self._line.pairs or not cleaned.is_empty:
             yield from revived(self._work.name, self._line, [one.source for one in read], cleaned, limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.rescue.raft_files import raft_files
-from kdump.rescue.steps import SalvageStepKind
+from kdump.rescue.step_sentences import SalvageStepKind
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.rescue.partition import PartitionSalvage
+    from kdump.rescue.partition_salvage import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
     from kdump.rows.salvaged import Salvaged, SalvageStep

@@ -11,7 +11,7 @@ from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
 from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, notes_left, steps_after, steps_before
-from kdump.rescue.partition import PartitionSalvage, RefusalError, SalvageOptions
+from kdump.rescue.partition_salvage import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.standing import Standing, standing_by
@@ -161,16 +161,16 @@ def _named(copies: Sequence[Copy], wanted: Wanted) -> dict[str, list[Copy]]:
     """
     groups: dict[str, list[Copy]] = {}
     alone = [copy for copy in copies if not _is_of_log_dir(copy)]
-    names = {copy.name for copy in alone if not copy.is_run}
+    names = {copy.name for copy in alone if not copy.is_carved}
     if len(names) > 1 and wanted.name is None:
         told = ", ".join(sorted(base_name(copy.path) for copy in alone))
         raise RefusalError(f"the sources have different names ({told}): say what they are copies of, --name TOPIC-N")
     for copy in copies:
         name = copy.name
-        if wanted.name is not None and (name is None or (copy in alone and not copy.is_run)):
+        if wanted.name is not None and (name is None or (copy in alone and not copy.is_carved)):
             name = wanted.name
         if name is None or not is_partition_name(name):
-            if copy.is_run and not _is_named_file(copy):
+            if copy.is_carved and not _is_named_file(copy):
                 continue
             why = f"{copy.source}: its directory has no name of a partition, TOPIC-N: say it with --name TOPIC-N"
             raise RefusalError(why)
@@ -183,7 +183,7 @@ def _named(copies: Sequence[Copy], wanted: Wanted) -> dict[str, list[Copy]]:
 def _nameless(copies: Sequence[Copy], wanted: Wanted) -> Iterator[OpenFailure]:
     """Yield what is said of runs that belong to nothing: a partition that is whole but for them looks whole."""
     for copy in copies:
-        if copy.is_run and copy.name is None and wanted.name is None and not _is_named_file(copy):
+        if copy.is_carved and copy.name is None and wanted.name is None and not _is_named_file(copy):
             names = [base_name(log.path) for log in copy.logs]
             one = "1 run has no partition and stays"
             many = one if len(names) == 1 else f"{len(names)} runs have no partition and stay"

@@ -92,7 +92,7 @@ class Copy:
         directory: that its logs lie in.
         logs: in the order of their names.
         name: of the partition, None where none is told.
-        is_run: the logs are runs of carve: nothing that lies beside them is theirs.
+        is_carved: the logs are runs of carve: nothing that lies beside them is theirs.
         is_aside: the logs have names that no broker serves (`.deleted`): what the log was once.
         swapped: what the directory is once its swaps are finished, where there are some.
 
@@ -108,7 +108,7 @@ class Copy:
         logs: Sequence[SourceLog],
         name: str | None,
         *,
-        is_run: bool = False,
+        is_carved: bool = False,
         is_aside: bool = False,
         swapped: SwappedDir | None = None,
     ) -> None:
@@ -120,7 +120,7 @@ class Copy:
         self.directory = directory
         self.logs = list(logs)
         self.name = name
-        self.is_run = is_run
+        self.is_carved = is_carved
 
     @property
     def source(self) -> str:
@@ -136,7 +136,7 @@ class Copy:
     @property
     def epochs(self) -> Sequence[EpochEntry]:
         """The entries of a sound leader-epoch-checkpoint, ascending."""
-        return () if self.is_run else self.directory.sound_epochs
+        return () if self.is_carved else self.directory.sound_epochs
 
     def epochs_around(self, log: SourceLog, other: Copy) -> EpochsAround:
         """Return what lies around a log says of leader epochs.
@@ -146,7 +146,7 @@ class Copy:
             other: the copy whose leader-epoch-checkpoint tells of it: this one, or another.
         """
         is_other = other is not self
-        if self.is_run or log.base is None:
+        if self.is_carved or log.base is None:
             return EpochsAround(other.epochs, is_other=is_other)
         return self.directory.epochs_around(log.base, other.epochs, is_other=is_other)
 
@@ -163,7 +163,7 @@ class Copy:
     def topic_id(self) -> str | None:
         """By a sound partition.metadata."""
         file = self.directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-        if self.is_run or not file.is_read or file.findings:
+        if self.is_carved or not file.is_read or file.findings:
             return None
         values = [str(one.value) for one in file.entries if isinstance(one, Property)]
         return values[1] if len(values) > 1 else None
@@ -175,7 +175,7 @@ class Copy:
 
     def checkpoint(self, kind: FileKind) -> tuple[int | None, bool]:
         """Return what a checkpoint of its log directory has for the partition, and whether that file is sound."""
-        if self.key is None or self.is_run:
+        if self.key is None or self.is_carved:
             return None, True
         file = self.directory.log_dir.file(kind)
         return self.directory.log_dir.offset(kind, self.key), not file.findings
@@ -188,12 +188,12 @@ class Copy:
     @cached_property
     def bases(self) -> list[int]:
         """Base offsets of the segments in its directory, also of those that are not read; none of runs."""
-        return [] if self.is_run else self.directory.listing.regular_bases
+        return [] if self.is_carved else self.directory.listing.regular_bases
 
     @property
     def lost_logs(self) -> list[tuple[int, int]]:
         """First and last offset of each log that is not in its directory though its indexes are; none of runs."""
-        return [] if self.is_run else evidence_of(self.directory).ranges
+        return [] if self.is_carved else evidence_of(self.directory).ranges
 
     @property
     def unread(self) -> int:
@@ -206,7 +206,7 @@ class Copy:
     def is_whole(self) -> bool:
         """Whether all segments of a directory are read: a log alone, moved somewhere, does not tell."""
         return (
-            not self.is_run
+            not self.is_carved
             and not self.unread
             and (len(self.bases) > 1 or any(is_dir(one.source) for one in self.logs))
         )
@@ -214,7 +214,7 @@ class Copy:
     @property
     def is_empty(self) -> bool:
         """Whether it has one log, that is empty, and nothing beside it tells of a record."""
-        if self.is_run or len(self.logs) != 1 or self.logs[0].base is None:
+        if self.is_carved or len(self.logs) != 1 or self.logs[0].base is None:
             return False
         base = self.logs[0].base
         start, _ = self.checkpoint(FileKind.LOG_START)
@@ -233,7 +233,7 @@ class Copy:
         Args:
             end: the log end offset by the batches.
         """
-        if self.is_run:
+        if self.is_carved:
             return end
         known = [end, *(last + 1 for _, last in self.lost_logs)]
         for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
@@ -327,7 +327,7 @@ def _join(copies: list[Copy], copy: Copy) -> None:
 
 
 def _kind(copy: Copy) -> tuple[str | None, bool, bool]:
-    return copy.name, copy.is_run, copy.is_aside
+    return copy.name, copy.is_carved, copy.is_aside
 
 
 def _log_dir(path: str, known: dict[str, LogDir]) -> LogDir:
@@ -394,7 +394,7 @@ def _of_runs(directory: PartitionDir, source: str) -> Iterator[Copy]:
         if kind == "log":
             by_name.setdefault(topic_partition, []).append(SourceLog(listing.join(run), None, None, source))
     for one, some in sorted(by_name.items(), key=lambda pair: pair[0] or ""):
-        yield Copy(directory, some, one, is_run=True)
+        yield Copy(directory, some, one, is_carved=True)
 
 
 def _told(listing: DirectoryListing, run: str) -> dict[str, tuple[str | None, str]]:
@@ -540,8 +540,8 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
     folder, name = os.path.split(source)
     directory = PartitionDir(folder or ".", _log_dir(folder or ".", known))
     parsed = parse_name(name)
-    is_run = run_base(name) is not None
+    is_carved = run_base(name) is not None
     base = parsed.base_offset if parsed.kind is FileKind.LOG else None
-    partition = _told(directory.listing, name).get(name, (None, ""))[0] if is_run else partition_name(folder or ".")
+    partition = _told(directory.listing, name).get(name, (None, ""))[0] if is_carved else partition_name(folder or ".")
     is_aside = parsed.is_exact and bool(parsed.suffixes)
-    yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_run=is_run, is_aside=is_aside)
+    yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_carved=is_carved, is_aside=is_aside)

@@ -70,7 +70,7 @@ def standing_of(
     has_id = any(copy.metadata() is not None for copy in copies)
     whole, damaged, short = [], [], []
     for number, (copy, facts) in enumerate(zip(copies, logs, strict=True)):
-        if copy.directory.is_leftover and not copy.is_run:
+        if copy.directory.is_leftover and not copy.is_carved:
             continue  # no broker has it for long
         is_replaced = any(pair.other.copy == number for pair in line.pairs)
         if suspects[number] or not _is_sound(copy, facts, has_id=has_id):

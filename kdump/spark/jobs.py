@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from kdump.checks.ledger import Ledger
     from kdump.checks.options import VerifyOptions
-    from kdump.checks.partition import PartitionCheck
+    from kdump.checks.partition_check import PartitionCheck
     from kdump.checks.scrub import ScrubOptions
     from kdump.checks.scrub_segment import ScrubUnit
     from kdump.export.job import ExportPart, ExportTarget, Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.checks.loose import check_loose
-from kdump.checks.partition import PartitionCheck
+from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.replicas import compare_all
 from kdump.checks.segment import check_segment
 from kdump.item import Progress

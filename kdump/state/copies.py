@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from kdump.broker.log_end import last_epoch_and_end
-from kdump.broker.missing.partition import lost_holes
+from kdump.broker.missing.lost_holes import lost_holes
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind

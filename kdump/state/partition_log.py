@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from kdump.broker.missing.partition import lost_holes
+from kdump.broker.missing.lost_holes import lost_holes
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk, right_windows

@@ -12,7 +12,7 @@ from kdump.broker.missing import columns as missing_columns
 from kdump.broker.missing import damage, index_proofs, losses
 from kdump.broker.missing.columns import MissingColumns
 from kdump.broker.missing.judge import HoleJudge, Surroundings
-from kdump.broker.missing.partition import lost_holes
+from kdump.broker.missing.lost_holes import lost_holes
 from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.format.read_limits import ReadLimits
 from kdump.ranges import RangeSet

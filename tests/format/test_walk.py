@@ -543,7 +543,7 @@ def test_a_run_that_is_skipped_leaves_what_its_batches_one_by_one_leave(is_lost:
         free: list[tuple[int, int | None, int]] = []
         found: list[Finding] = []
         fold = OffsetFold("x.log", found.append, 0, None)
-        fold.on_missing_offsets = lambda *one, free=free: free.append(one)
+        fold.on_free_range = lambda *one, free=free: free.append(one)
         fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
         if is_lost:
             fold.after_loss()

@@ -36,7 +36,7 @@ from tests.support.segments import TRANSACTIONAL, Record, batch, message, wrappe
 from tests.support.unprivileged import unprivileged
 
 if TYPE_CHECKING:
-    from kdump.rescue.partition import SalvageOptions
+    from kdump.rescue.partition_salvage import SalvageOptions
     from kdump.storage.fsops import FileOps
 
 CASES = damage_cases(FIXTURES / "damage")

@@ -19,7 +19,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.format.read_limits import ReadLimits
-from kdump.rescue.partition import SalvageOptions
+from kdump.rescue.partition_salvage import SalvageOptions
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.fsops import FileOps

@@ -7,6 +7,6 @@
 | `index_proofs` | what the indexes of a log know of batches that are not in it |
 | `judge` | whether a hole is lost, absent or unexplained |
 | `losses` | what of it is told, each offset once |
-| `partition` | all of that for one partition, in one walk over its headers |
+| `lost_holes` | all of that for one partition, in one walk over its headers: for dump, lookups, groups |
 | `findings` | the findings about holes |
 """

@@ -88,8 +88,8 @@ class HoleVerdict(TupleValue):
 
 _ABSENT, _LOST = HoleVerdict(Certainty.ABSENT), HoleVerdict(Certainty.LOST)
 _KNOWN = HoleVerdict(Certainty.LOST, is_known=True)
-_AMONG = HoleVerdict(Certainty.UNEXPLAINED, Code.X04)
-_FOLDED, _ALONE = HoleVerdict(Certainty.UNEXPLAINED, Code.L17), HoleVerdict(Certainty.UNEXPLAINED, Code.L19)
+_ONE_OF_SEVERAL = HoleVerdict(Certainty.UNEXPLAINED, Code.X04)
+_SOME_HOLE, _ONLY_TRACE = HoleVerdict(Certainty.UNEXPLAINED, Code.L17), HoleVerdict(Certainty.UNEXPLAINED, Code.L19)
 
 
 class HoleJudge:
@@ -126,7 +126,7 @@ class HoleJudge:
         """
         self._is_counted = self._is_counted and hole.first == self._hole_end
         self._hole_end = hole.last + 1
-        if not (self._is_counted or self.by_files(hole) or hole.is_by_checkpoints):
+        if not (self._is_counted or self.by_files(hole) or hole.is_behind_end):
             self._is_counted = True
             self.holes += 1
 
@@ -136,9 +136,9 @@ class HoleJudge:
         if around.salvaged.has_any(hole.first, hole.last):
             return _KNOWN
         if hole.proof is not None:
-            return _AMONG if hole.proof is Proof.AMONG_SEVERAL else _LOST
+            return _ONE_OF_SEVERAL if hole.proof is Proof.AMONG_SEVERAL else _LOST
         if hole.last < around.first_base:
-            return _ABSENT if around.is_tiered() else _FOLDED
+            return _ABSENT if around.is_tiered() else _SOME_HOLE
         return None
 
     @property
@@ -178,7 +178,7 @@ class HoleJudge:
     def early(self, hole: MissingRange) -> HoleVerdict | None:
         """Return what is to be said of a hole whatever comes behind it; None where that may decide."""
         found = self.by_files(hole)
-        if found is not None or hole.is_by_checkpoints:
+        if found is not None or hole.is_behind_end:
             return found
         is_made_by_cleaner = hole.last < self.passed or self._around.topic in _MADE_COMPACTED
         return _ABSENT if is_made_by_cleaner else None
@@ -190,8 +190,8 @@ class HoleJudge:
             return found
         if self.was_never_compacted:
             return _LOST
-        if hole.is_by_checkpoints:
-            return _FOLDED if self.has_trace() else _LOST
+        if hole.is_behind_end:
+            return _SOME_HOLE if self.has_trace() else _LOST
         if self.has_trace(holes=1) or not self._may_be_lost_alone:
-            return _FOLDED
-        return _ALONE if self._policy.of_topic is None else _LOST
+            return _SOME_HOLE
+        return _ONLY_TRACE if self._policy.of_topic is None else _LOST

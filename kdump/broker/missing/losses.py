@@ -144,8 +144,8 @@ class PartitionLosses:
                 self._note(verdict, one, one.last)
                 yield from self._judged(one, verdict)
 
-    def settled(self) -> Iterator[int]:
-        """Yield the last offsets of holes that have waited, and that a cleaner has made, as is known now."""
+    def drop_compacted(self) -> Iterator[int]:
+        """Pass over holes that have waited, and that a cleaner has made as is known now; yield their last offsets."""
         while (run := self._waiting.first_run()) is not None:
             if not self._waiting.has_more_runs and run.end.because[:1] != (Code.O04.name,):
                 return  # it may go on

@@ -40,17 +40,17 @@ class MissingRange(TupleValue):
     is_vouched: bool = False  # a CRC vouches for the records, whatever their offsets are
 
     @property
-    def is_by_checkpoints(self) -> bool:
+    def is_behind_end(self) -> bool:
         """Whether it lies behind the last batch, and snapshots or checkpoints know its offsets."""
         return Trait.KNOWN_OFFSETS.is_among(self.because)
 
     @property
     def is_inner_hole(self) -> bool:
         """Whether it is a hole that other batches, or another log, follow."""
-        return self.certainty is None and is_told_as_hole(self.because)
+        return self.certainty is None and is_followed_by_batches(self.because)
 
 
-def is_told_as_hole(because: tuple[str, ...]) -> bool:
+def is_followed_by_batches(because: tuple[str, ...]) -> bool:
     """Tell whether missing offsets are a hole that other batches, or another log, follow.
 
     Args:

@@ -55,8 +55,8 @@ class OffsetFold:
             written, whatever the arithmetic of its neighbours says.
 
     Attributes:
-        on_missing_offsets: is told the offsets that damage leaves free before a right batch, or that a log lacks at its
-            start: first, last (None before a legacy wrapper) and the position of the batch.
+        on_free_range: is told the offsets that damage leaves free before a right batch, or that a log lacks at its
+            start: first, last (None before a legacy wrapper) and the position of the batch. The range may be empty.
 
     Reports: O01-O04, B07.
     """
@@ -77,7 +77,7 @@ class OffsetFold:
         self._before = Before(segment)
         self._queue = _EMPTY
         self._doubt = _NO_DOUBT
-        self.on_missing_offsets: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
+        self.on_free_range: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -119,7 +119,7 @@ class OffsetFold:
         self._settle(is_sure=True)
         before = self._before
         if (self._doubt.is_lost or before.is_open) and before.good is not None:
-            self.on_missing_offsets(before.good.last + 1, before.good.last, position)
+            self.on_free_range(before.good.last + 1, before.good.last, position)
         self._before = Before(before.segment, last)  # by the one right before it
         self._doubt = _NO_DOUBT
 
@@ -176,7 +176,7 @@ class OffsetFold:
         before = self._before
         if before.is_open or before.good is None:
             first = before.segment if before.good is None else before.good.last + 1
-            self.on_missing_offsets(first, None if one.first is None else one.first - 1, one.position)
+            self.on_free_range(first, None if one.first is None else one.first - 1, one.position)
         self._before = Before(before.segment, one, False, not before.is_open)
 
     def _open_up(self) -> None:

@@ -129,7 +129,7 @@ class PartitionSalvage:
     @property
     def directories(self) -> list[PartitionDir]:
         """The directories of the copies, each once; not those of runs, beside which nothing of the partition lies."""
-        found = {real(copy.path): copy.directory for copy in self._copies if not copy.is_run}
+        found = {real(copy.path): copy.directory for copy in self._copies if not copy.is_carved}
         return list(found.values())
 
     @property
@@ -151,13 +151,13 @@ class PartitionSalvage:
         """Logs beside those of the copies that a broker removes, with records that no other file has (F16)."""
         limit, report = self._options.limits.max_batch_bytes, self.left_unread.append
         read = {real(log.path) for copy in self._copies for log in copy.logs}
-        directories = {real(copy.path): copy.today for copy in self._copies if not copy.is_run}
+        directories = {real(copy.path): copy.today for copy in self._copies if not copy.is_carved}
         found = (one for directory in directories.values() for one in logs_awaiting_deletion(directory, limit, report))
         return [one for one in found if real(one.file) not in read]
 
-    def is_run(self, copy: int) -> bool:
+    def is_carved(self, copy: int) -> bool:
         """Return whether a copy is of runs that were carved, between which anything may be missing."""
-        return self._copies[copy].is_run
+        return self._copies[copy].is_carved
 
     def lost_logs(self, copy: int) -> list[tuple[int, int]]:
         """Return first and last offset of each log that a copy has lost, by the indexes that are left of it."""
@@ -177,7 +177,7 @@ class PartitionSalvage:
             if sum(one.facts.gaps for one in self.read if one.copy == number) and not self._has_trace(number):
                 left.add(number)
         for one in self.read:
-            if one.copy in left or self.is_run(one.copy) or not one.facts.runs:
+            if one.copy in left or self.is_carved(one.copy) or not one.facts.runs:
                 continue
             spans, runs, base, end = one.facts.spans, one.facts.runs, one.log.base, one.log.next_base
             if base is not None and not one.facts.is_renamed:
@@ -237,14 +237,14 @@ class PartitionSalvage:
                 done += opened.size
                 yield Progress(done, total, log.path)
             self._judge_checkpoint(number)
-            if not copy.is_run:
+            if not copy.is_carved:
                 unread = evidence_of(copy.directory).rows_unread
                 self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
                 self._mend_offsets(number)
         self._mend_by_copies()
         self._mend_in_holes()
-        self._order_runs()
+        self._sort_logs()
         self._note_epochs()
         self._note_swapped()
 
@@ -260,7 +260,7 @@ class PartitionSalvage:
         """Say which newest epoch of a copy nothing bears out: the checkpoint of the result has it all the same."""
         for number, copy in enumerate(self._copies):
             logs = [one for one in self.read if one.copy == number and one.facts.epochs]
-            if copy.is_run or not logs:
+            if copy.is_carved or not logs:
                 continue
             one, entries = logs[-1], self._checkpoint_for(copy).epochs
             runs = [run for log in logs for run in log.facts.epochs]
@@ -358,7 +358,7 @@ class PartitionSalvage:
                     yield _copy_log(other, known, other.log.next_base)
 
         for number, one in enumerate(self.read):
-            if self._copies[one.copy].is_run or one.log.base is None or one.facts.is_renamed:
+            if self._copies[one.copy].is_carved or one.log.base is None or one.facts.is_renamed:
                 continue
             own = _copy_log(one, one.log.base, one.log.next_base)
             given = wrong_base_offsets(own, partial(others, one), self._options.limits.max_batch_bytes)
@@ -398,7 +398,7 @@ class PartitionSalvage:
 
     def _known_end_of(self, copy: Copy, log: SourceLog) -> Callable[[], int | None]:
         """What tells where other files know the last log of a copy to end."""
-        is_last = not copy.is_run and log.base is not None and log.base == max(copy.bases, default=None)
+        is_last = not copy.is_carved and log.base is not None and log.base == max(copy.bases, default=None)
         if not is_last:
             return unknown
         segment = copy.segment(log, self._cache)
@@ -494,7 +494,7 @@ class PartitionSalvage:
         more = [one for one in self._copies if list(one.epochs[: len(own)]) == own and (copy, one) not in self._unlike]
         return max((copy, *more), key=lambda one: one.epochs[-1].epoch if one.epochs else -1)
 
-    def _order_runs(self) -> None:
+    def _sort_logs(self) -> None:
         self.read.sort(key=lambda one: (one.copy, one.log.base is None, one.facts.first or 0))
 
     def _demand_one_topic(self) -> None:
@@ -547,12 +547,12 @@ class PartitionSalvage:
     @property
     def is_of_runs(self) -> bool:
         """Whether all sources are runs of carve: these tell neither where the log began nor where it ended."""
-        return all(copy.is_run for copy in self._copies)
+        return all(copy.is_carved for copy in self._copies)
 
     @property
     def runs_kraft(self) -> bool | None:
         """Whether the brokers of its copies run with KRaft; None where no log.dir tells."""
-        told = {copy.directory.log_dir.runs_kraft for copy in self._copies if not copy.is_run}
+        told = {copy.directory.log_dir.runs_kraft for copy in self._copies if not copy.is_carved}
         return next((one for one in (True, False) if one in told), None)
 
     @property
@@ -740,7 +740,7 @@ class PartitionSalvage:
         Runs of carve may overlap as they like: of them nothing is said.
         """
         found: list[tuple[int, int, int | None]] = [(NEVER, -1, None)] * len(self.read)
-        for copy in {one.copy for one in self.read if not self._copies[one.copy].is_run}:
+        for copy in {one.copy for one in self.read if not self._copies[one.copy].is_carved}:
             own = [number for number, one in enumerate(self.read) if one.copy == copy]
             befores, before = {}, -1
             for number in own:
@@ -822,7 +822,7 @@ class PartitionSalvage:
     def interval(self) -> int:
         """Return index.interval.bytes, by the indexes of the copies as far as they tell."""
         for copy in self._copies:
-            if copy.is_run:
+            if copy.is_carved:
                 continue
             try:
                 found = infer_interval(copy.directory.sources())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.missing.index_proofs import is_under_work
 from kdump.broker.missing.judge import HoleJudge
 from kdump.broker.missing.losses import PartitionLosses
-from kdump.broker.missing.partition import surroundings
+from kdump.broker.missing.lost_holes import surroundings
 from kdump.broker.missing.ranges import MissingRange
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.hole_findings import HoleFindings

@@ -17,7 +17,7 @@ from kdump.broker.missing.findings import among_holes, as_lost, of_hole, of_unex
 from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges, is_under_work
 from kdump.broker.missing.judge import HoleJudge, Surroundings
 from kdump.broker.missing.losses import PartitionLosses
-from kdump.broker.missing.ranges import MissingRange, Proof, is_told_as_hole
+from kdump.broker.missing.ranges import MissingRange, Proof, is_followed_by_batches
 from kdump.finding import Code
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
@@ -195,7 +195,7 @@ class LostHoles:
 
 def _held(loss: Loss, judged: tuple[MissingRange, HoleVerdict] | None) -> MissingRange | None:
     """The range of a loss that is a hole, lost or maybe, with what is proven of it; None of others."""
-    if judged is None or not is_told_as_hole(loss.because):
+    if judged is None or not is_followed_by_batches(loss.because):
         return None
     hole, verdict = judged
     if verdict.shows_no_loss:
@@ -239,7 +239,7 @@ def walk_log(
         max_batch_bytes=limits.max_batch_bytes,
     )
     walk.checks.follow_producers = False
-    walk.checks.offsets.on_missing_offsets = fold.settle
+    walk.checks.offsets.on_free_range = fold.settle
     for window in walk.windows():
         traced = _scan.last_trace(window.rows, window.count)
         if traced >= 0:
