@@ -7,6 +7,7 @@ from collections import Counter
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity, Trait
 from kdump.item import Checked, PartitionChecked, Scrubbed, Unchecked
+from kdump.rows.summary import RunSummary, unread_rows
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import OpenFailure
 
@@ -82,22 +83,28 @@ class Tally(Dispatcher):
         elif loss.certainty is Certainty.UNEXPLAINED:
             self.offsets_unexplained += loss.offsets
 
-    def totals(self) -> dict[str, int]:
-        """Return the numbers by the names that summaries give them."""
-        return {
-            "files": self.files,
-            "bytes": self.bytes,
-            "batches": self.batches,
-            "records": self.records,
-            "partitions": self.partitions,
-            "errors": self.severities[Severity.ERROR],
-            "warnings": self.severities[Severity.WARNING],
-            "notes": self.severities[Severity.NOTE],
-            "offsetsLost": self.offsets_lost,
-            "recordsLost": self.records_lost,
-            "recordsUnknown": self.records_unknown,
-            "offsetsUnexplained": self.offsets_unexplained,
-        }
+    def summary(self, exit_status: int) -> RunSummary:
+        """Return the last row of the run.
+
+        Args:
+            exit_status: of it.
+        """
+        return RunSummary(
+            files=self.files,
+            size=self.bytes,
+            batches=self.batches,
+            records=self.records,
+            partitions=self.partitions,
+            errors=self.severities[Severity.ERROR],
+            warnings=self.severities[Severity.WARNING],
+            notes=self.severities[Severity.NOTE],
+            offsets_lost=self.offsets_lost,
+            records_lost=self.records_lost,
+            records_unknown=self.records_unknown,
+            offsets_unexplained=self.offsets_unexplained,
+            unchecked=unread_rows(self.unchecked),
+            exit=exit_status,
+        )
 
 
 def status(severities: Counter[Severity], *, is_lost: bool = False) -> str:

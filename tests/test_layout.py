@@ -84,7 +84,7 @@ HELD = {
         " format.batch.base_offset.right format.batch.resync"
     ),
     "tests/render/test_html.py": "render.html.segment_map",
-    "tests/render/test_json.py": "render.json.state",
+    "tests/render/test_json.py": "rows.summary render.json.state",
     "tests/test_redact.py": "cli.options.redact",
     "tests/repair/test_repair.py": (
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"

@@ -76,8 +76,10 @@ class Verdict:
     def summary(self) -> dict[str, Any]:
         """The totals by the names of JSON's `summary`, and `unchecked`: path and reason of what was not read."""
         self._read_all()
-        unchecked = [{"file": path, "reason": reason} for path, reason in self._tally.unchecked]
-        return {**self._tally.totals(), "unchecked": unchecked}
+        row = self._tally.summary(0)
+        unchecked = [{"file": one.file, "reason": one.reason} for one in row.unchecked]
+        numbers = {one.key: getattr(row, one.attribute) for one in row.columns if one.key not in ("unchecked", "exit")}
+        return {**numbers, "unchecked": unchecked}
 
     def _read_all(self) -> None:
         while self._read_one():

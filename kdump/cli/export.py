@@ -366,9 +366,12 @@ class _Export:
         totals = {"files": self._files, "rows": self._rows, "errors": sum(self._errors.values())}
         code = self._outcome.exit
         if self._given["layout"] == "json":
-            from kdump.rows.json_lines import summary_json
+            from kdump.rows.json_lines import fields_of
+            from kdump.rows.json_lines import line as line_of
+            from kdump.rows.summary import unread_rows
 
-            line = summary_json(totals, self._unchecked, code)
+            unchecked = [fields_of(one) for one in unread_rows(self._unchecked)]
+            line = line_of("summary", {**totals, "unchecked": unchecked, "exit": code})
         else:
             said = " ".join(f"{name}={number}" for name, number in totals.items())
             line = f"exported table={self._target.table} {said} unchecked={len(self._unchecked)}"

@@ -21,7 +21,7 @@ from kdump.render.commentary import fail_to_write, say, say_at_once, say_left, w
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
-from kdump.rows.json_lines import row_json, summary_json
+from kdump.rows.json_lines import row_json
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
 from kdump.tally import Tally
@@ -389,7 +389,7 @@ class Repair:
             self._sum_up()
             _end_by(self._signal)
         if self._json:
-            self._write(f"{summary_json(self._tally.totals(), self._tally.unchecked, code)}\n")
+            self._write(f"{row_json(self._tally.summary(code))}\n")
         if self._patched:
             accept = [word for path in self._patched for word in ("--accept", named(path))]
             told = f"where verify --scrub keeps a ledger: {command_line('verify', '--scrub', 'LEDGER', *accept)}"

@@ -9,6 +9,7 @@ from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity
 from kdump.render.sink import Sink
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.summary import RunSummary, unread_rows
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -64,22 +65,28 @@ class SalvageTotals(Dispatcher):
         if refused.partition and not refused.failed:
             self.refused.append(refused.partition)
 
-    def totals(self) -> dict[str, int]:
-        """Return the numbers of a summary by their names; files and bytes are those of the logs that were written."""
-        return {
-            "files": self.segments,
-            "bytes": self.size,
-            "batches": self.batches,
-            "records": self.records,
-            "partitions": self.partitions,
-            "errors": self.severities[Severity.ERROR],
-            "warnings": self.severities[Severity.WARNING],
-            "notes": self.severities[Severity.NOTE],
-            "offsetsLost": self.offsets_lost,
-            "recordsLost": self.records_lost,
-            "recordsUnknown": self.records_unknown,
-            "offsetsUnexplained": self.offsets_unexplained,
-        }
+    def summary(self, exit_status: int) -> RunSummary:
+        """Return the last row of the run; files and bytes are those of the logs that were written.
+
+        Args:
+            exit_status: of it.
+        """
+        return RunSummary(
+            files=self.segments,
+            size=self.size,
+            batches=self.batches,
+            records=self.records,
+            partitions=self.partitions,
+            errors=self.severities[Severity.ERROR],
+            warnings=self.severities[Severity.WARNING],
+            notes=self.severities[Severity.NOTE],
+            offsets_lost=self.offsets_lost,
+            records_lost=self.records_lost,
+            records_unknown=self.records_unknown,
+            offsets_unexplained=self.offsets_unexplained,
+            unchecked=unread_rows(self.unchecked),
+            exit=exit_status,
+        )
 
 
 class SalvageSink(Sink):

@@ -57,18 +57,6 @@ def _encoder(made: Column) -> Callable[[Any], object] | None:
     return None if one is None else lambda value: None if value is None else one(value)
 
 
-def summary_json(totals: dict[str, int], unchecked: list[tuple[str | None, str]], status: int) -> str:
-    """Return the line that ends a run.
-
-    Args:
-        totals: numbers by name.
-        unchecked: what was not read, and why; None for all files.
-        status: the exit status.
-    """
-    left_out = [{"file": None if path is None else name(path), "reason": safe_text(why)} for path, why in unchecked]
-    return line("summary", {**totals, "unchecked": left_out, "exit": status})
-
-
 def text_or_bytes(data: bytes | None) -> object:
     """Return bytes as JSON has them: a string when they are UTF-8, else an object with Base64; null stays null."""
     if data is None:

@@ -370,8 +370,8 @@ class Report:
         ]
         if origin.host is not None:
             facts.append(("host", origin.host, False))
-        totals = tally.totals()
-        facts += [(name, str(totals[name]), False) for name in ("partitions", "files", "bytes", "batches", "records")]
+        names = "partitions", "files", "bytes", "batches", "records"
+        facts += [(name, str(getattr(tally, name)), False) for name in names]
         facts.append(("exit status", str(self._code), False))
         return [SectionForm("run.html", {"id": "run", "title": "How it was run", "facts": facts})]
 

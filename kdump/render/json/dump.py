@@ -29,7 +29,7 @@ from kdump.render.dump_sink import DumpSink
 from kdump.render.json.writer import JsonWriter
 from kdump.render.text.dump import error_to
 from kdump.rows.files import UNREAD, FileRow, SegmentRow
-from kdump.rows.json_lines import line, name, row_json, summary_json
+from kdump.rows.json_lines import line, name, row_json
 from kdump.rows.stats import Figures
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
@@ -209,7 +209,7 @@ class DumpJson(DumpSink):
         for held in self._held.values():
             self._file, self._log, self._severities, self._unread = held
             self._segment()
-        self._line(summary_json(self._tally.totals(), self._tally.unchecked, self._exit_status()))
+        self._line(row_json(self._tally.summary(self._exit_status())))
         self._writer.flush()
 
     @property

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kdump.dispatch import takes
 from kdump.render.sink import Sink
 from kdump.row import Row
-from kdump.rows.json_lines import row_json, summary_json
+from kdump.rows.json_lines import row_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.rows.summary import RunSummary
+
     class Totals(Protocol):
         """Adds up what a run comes to."""
-
-        unchecked: list[tuple[str | None, str]]
 
         def see(self, item: Any, /) -> None:  # noqa: ANN401 (of any verb)
             """Take one item into account."""
 
-        def totals(self) -> dict[str, int]:
-            """Return numbers by the names of a summary."""
+        def summary(self, exit_status: int, /) -> RunSummary:
+            """Return the last row of the run."""
 
 
 class JsonLines(Sink):
@@ -51,4 +51,4 @@ class JsonLines(Sink):
     def end(self, status: int) -> None:
         """Write the summary."""
         if self._totals is not None:
-            self._write(f"{summary_json(self._totals.totals(), self._totals.unchecked, status)}\n")
+            self._row(self._totals.summary(status))

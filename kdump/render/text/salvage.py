@@ -125,10 +125,13 @@ class SalvageText(SalvageSink):
         if self._totals.with_losses:
             told = _counted_names(self._totals.with_losses)
             self._write(f"{self._escape(f'with losses: {told} (its lines above say which)')}\n")
-        numbers = self._totals.totals()
-        wanted = ["partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown"]
-        wanted += ["offsetsUnexplained"] if numbers["offsetsUnexplained"] else []
-        self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
+        totals = self._totals
+        self._write(
+            f"salvaged partitions={totals.partitions} batches={totals.batches} records={totals.records} "
+            f"bytes={totals.size} offsetsLost={totals.offsets_lost} recordsLost={totals.records_lost} "
+            f"recordsUnknown={totals.records_unknown}"
+            f"{f' offsetsUnexplained={totals.offsets_unexplained}' if totals.offsets_unexplained else ''}\n"
+        )
 
 
 def _if_changed(item: SalvageDone) -> Iterable[str]:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 _OK = status(FileFindings().severities())
 _UNREAD = "UNREAD"
-_LOST = (("offsetsLost", "offsets_lost"), ("recordsLost", "records_lost"), ("recordsUnknown", "records_unknown"))
+_READ = ("partitions", "files", "bytes", "batches", "records")
+_LOST = ("offsets_lost", "records_lost", "records_unknown")
 
 
 class VerifyText(Sink):
@@ -94,16 +95,14 @@ class VerifyText(Sink):
         self._losses.end()
         self._close(())
         if self._wanted is None or not self._is_silent:
-            totals = self._tally.totals()
-            first = totals.pop("partitions")
-            lost = [totals.pop(name) for name, _ in _LOST]
-            unexplained = totals.pop("offsetsUnexplained")
-            rest = " ".join(f"{name}={number}" for name, number in totals.items())
-            if any(lost):
-                rest += "".join(f" {word}={number}" for (_, word), number in zip(_LOST, lost, strict=True))
-            if unexplained:
-                rest += f" offsets_unexplained={unexplained}"
-            self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
+            row = self._tally.summary(0)
+            told = [f"{name}={getattr(self._tally, name)}" for name in _READ]
+            told += [f"{name}={getattr(row, name)}" for name in ("errors", "warnings", "notes")]
+            if any(getattr(row, name) for name in _LOST):
+                told += [f"{name}={getattr(row, name)}" for name in _LOST]
+            if row.offsets_unexplained:
+                told.append(f"offsets_unexplained={row.offsets_unexplained}")
+            self._line(f"checked {' '.join(told)} unchecked={len(row.unchecked)}")
 
     def _said(self, lost: LossSum) -> None:
         """Write what a partition has lost."""
