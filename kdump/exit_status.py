@@ -7,6 +7,7 @@ from enum import IntEnum, unique
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.item import Complaint, Died, RecordsUnread, SanityFailed
+from kdump.rows.verdict import Loss
 from kdump.storage.file_source import OpenFailure
 
 
@@ -42,7 +43,7 @@ def combine(
     """Return the one exit code for all that was seen, and for the answer to a question.
 
     Args:
-        errors, warnings: findings of that severity.
+        errors, warnings: findings of that severity; offsets that are lost are an error too.
         incomplete: something asked for could not be read, was over a limit, or is not among the inputs.
         missing: an input path does not exist.
         fail_on: error, warning or never.
@@ -88,6 +89,10 @@ class RunStatus(Dispatcher):
         self._warnings |= finding.severity is Severity.WARNING
         self._incomplete |= Trait.NOT_ALL_READ in finding.code.traits
 
+    @takes(Loss)
+    def _loss(self, loss: Loss) -> None:
+        self._errors |= loss.counts  # what checkpoints alone know (K01) has warnings only
+
     @takes(RecordsUnread)
     def _records_unread(self, item: RecordsUnread) -> None:
         self._finding(item.finding)
@@ -109,6 +114,8 @@ class RunStatus(Dispatcher):
         """Whether an item makes the exit status another than 0, or is an error; the rest is what `--quiet` hides."""
         if isinstance(item, OpenFailure):
             return item.kind != "skipped"
+        if isinstance(item, Loss):
+            return item.counts
         if not isinstance(item, Finding):
             return False
         is_warning = item.severity is Severity.WARNING and self._fail_on == "warning"

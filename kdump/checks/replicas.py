@@ -16,6 +16,7 @@ from itertools import combinations, groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kdump.checks.had_elsewhere import HolesHadElsewhere
 from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.checks.step_sentences import FROM_ANOTHER
 from kdump.compat.kafka_walk import KafkaWalk
@@ -98,7 +99,9 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     options = options.replace(foreign_logs=frozenset(known.foreign_logs))
     for item in engine.replicas([some for _, some in sorted(replicas.items())], options):
         known.see_difference(item)
-        yield item
+        if not known.holes.takes_difference(item):
+            yield item
+    yield from known.holes.settle(replicas.values(), options)
     groups = [[check.path for check in some] for some in replicas.values()]
     yield from known.steps(groups)
     yield from known.with_others(groups)
@@ -171,6 +174,7 @@ class _KnownLosses:
 
     def __init__(self) -> None:
         self.foreign_logs: set[str] = set()  # paths of the logs that are another partition's
+        self.holes = HolesHadElsewhere()
         self._steps: list[Step] = []
         self._unsound: set[str] = set()  # directories in which something is wrong, or was not read
         self._warned: set[str] = set()  # directories with a warning
@@ -185,6 +189,7 @@ class _KnownLosses:
             if isinstance(item, Step):
                 self._steps.append(item)
                 continue
+            is_held = self.holes.takes(item)
             if isinstance(item, Loss):
                 self._replicas[item.path].missing.add(item.offset, item.last_offset)
                 if item.counts or item.certainty is Certainty.UNEXPLAINED:
@@ -202,7 +207,8 @@ class _KnownLosses:
                 self._unsound.update((item.path, parent(item.path)))
             elif isinstance(item, Finding) and item.severity is Severity.WARNING:
                 self._warned.update((item.file, parent(item.file)))
-            yield item
+            if not is_held:
+                yield item
 
     def see_difference(self, item: Item) -> None:
         """Take into account where two replicas have other records, or one has fewer."""
@@ -307,7 +313,8 @@ class _KnownLosses:
             for loss in losses:
                 for first, last, have in _parts(loss, others):
                     known = last - first + 1 if loss.records == loss.offsets else loss.records
-                    yield loss.replace(offset=first, last_offset=last, records=known, replicas=have)
+                    part = loss.replace(offset=first, last_offset=last, records=known, replicas=have)
+                    yield self.holes.judged(part)
 
 
 def _joining(paths: Sequence[str], options: Sequence[str]) -> ShellCommand:

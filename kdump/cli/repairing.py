@@ -22,6 +22,7 @@ from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.rows.json_lines import row_json
+from kdump.rows.verdict import Loss
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
 from kdump.tally import Tally
@@ -478,7 +479,8 @@ class Examined:
 
 
 def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:
+    """What verify says, but for what is lost: a repair is judged by what is wrong, and brings nothing back."""
     from kdump.checks.options import VerifyOptions
     from kdump.checks.run import verify
 
-    return verify(paths, VerifyOptions(deep=deep))
+    return (item for item in verify(paths, VerifyOptions(deep=deep)) if not isinstance(item, Loss))

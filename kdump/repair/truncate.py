@@ -299,7 +299,7 @@ def _announces(
     if told > end:
         beyond = f"by these the log had ended at {told}, not at {before}; " if told > before else ""
         what = f"offset {end}" if told == end + 1 else f"offsets {end}..{told - 1}"
-        found.append(f"{beyond}until a broker has started here, verify tells {what} as lost (K01)")
+        found.append(f"{beyond}until a broker has started here, verify tells {what} as lost (K01), with status 3")
     if log_dir.is_clean:
         found.append(f"{FileKind.CLEAN_SHUTDOWN.value} exists: a broker will load the files without recovery")
     found += outcome.notes

@@ -349,3 +349,31 @@ def test_a_gap_in_sequences_is_told_of_a_log_that_is_judged_alone(other: str, tm
     path = tmp_path / f"{name(0)}.{other}"
     path.write_bytes(log)
     assert [(one["code"], one["severity"]) for one in rows(path) if one["type"] == "finding"] == [("P01", "warning")]
+
+
+def test_lost_offsets_are_no_status_0_though_only_checkpoints_know_them(tmp_path: Path) -> None:
+    copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logs")
+    cut = ["truncate", "logs/plain-0", "--to-offset", "200", "--with-later-segments"]
+    assert run_kdump([*cut, "--apply", "--quarantine", "aside"], tmp_path).exit == 0
+    for options, status in (([], 3), (["--fail-on", "never"], 0)):
+        run = run_kdump(["verify", "logs", *options], tmp_path)
+        assert run.exit == status
+        assert b" errors=0 warnings=2 " in run.stdout
+        assert (
+            b"98 offsets unknown) in logs/plain-0; only checkpoints know them (K01), as after a truncation"
+            in run.stdout
+        )
+    for layout, line in (("text", b"LOST\tlogs/plain-0\nlost: "), ("json", b'"certainty":"lost","because":["K01"]')):
+        run = run_kdump(["verify", "--quiet", "--format", layout, "logs"], tmp_path)
+        assert (run.exit, line in run.stdout) == (3, True)
+    page = run_kdump(["verify", "--format", "html", "logs"], tmp_path).stdout
+    assert b"No damage in what is here, but 98 offsets are missing: plain-0 is not whole." in page
+
+
+def test_what_a_salvage_has_told_of_is_status_0(tmp_path: Path) -> None:
+    tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logs")
+    (tree / "plain-0" / name(119)).unlink()
+    assert run_kdump(["salvage", "logs", "--to", "out"], tmp_path).exit == 3
+    run = run_kdump(["verify", "out", "--format", "json"], tmp_path)
+    assert b'"type":"loss"' in run.stdout
+    assert run.exit == 0

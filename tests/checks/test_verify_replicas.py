@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,10 +19,12 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.words.command import command_line
 from tests.support.measured import lines_run
+from tests.support.partitions import meta, write
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from kdump.storage.file_source import FileSource
@@ -552,3 +554,102 @@ def test_where_a_manifest_names_the_hosts_several_clusters_are_a_note(tmp_path: 
     run = run_kdump(["verify", "--format", "json", "fleet.csv"], tmp_path)
     rows = [row for row in map(json.loads, run.stdout.splitlines()) if row.get("code") == "K10"]
     assert [row["severity"] for row in rows] == ["note"]
+
+
+# --- holes of which a replica alone tells nothing -----------------------------------------------------------
+def told_of_holes(
+    root: Path, *args: str
+) -> tuple[list[tuple[str, str, int, int]], list[tuple[Any, ...]], dict[str, Any]]:
+    """The findings about holes, the losses, and the summary of a comparison of all directories below a root."""
+    paths = sorted(path.name for path in root.iterdir())
+    run = run_kdump(["verify", "--replicas", *paths, *args, "--format", "json"], root)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    findings = [
+        (row["code"], row["severity"], row["offset"], row["lastOffset"])
+        for row in rows
+        if row["type"] == "finding" and row["code"] in ("L17", "L19", "O04", "O07")
+    ]
+    losses = [
+        (row["offset"], row["lastOffset"], row["certainty"], row["because"], row["elsewhere"])
+        for row in rows
+        if row["type"] == "loss"
+    ]
+    return findings, losses, rows[-1]
+
+
+def segments_of(root: Path, *logs: tuple[int, list[bytes]]) -> None:
+    write(root / "t-0", {f"{base:020}.log": b"".join(parts) for base, parts in logs})
+
+
+ALL = [(0, log(0, 10)), (10, log(10, 20)), (20, log(20, 30))]
+HOLES = {
+    "in a log": ([(0, [*log(0, 4), *log(6, 10)]), *ALL[1:]], (4, 5), "O04"),
+    "at the end of a log": ([(0, log(0, 8)), *ALL[1:]], (8, 9), "O07"),
+    "a whole log": ([ALL[0], ALL[2]], (10, 19), "O07"),
+    "at the head of a log": ([ALL[0], (10, log(14, 20)), ALL[2]], (10, 13), "O04"),
+    "over two logs": ([(0, log(0, 8)), (10, log(14, 20)), ALL[2]], (8, 13), "O07"),
+}
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_offsets_that_another_replica_has_are_lost_here_and_not_unexplained(hole: str, tmp_path: Path) -> None:
+    logs, (first, last), code = HOLES[hole]
+    segments_of(tmp_path / "a", *logs)
+    segments_of(tmp_path / "b", *ALL)
+    findings, losses, summary = told_of_holes(tmp_path)
+    assert {one[:2] for one in findings} <= {("O04", "error"), ("O07", "error")}
+    assert (findings[0][0], findings[0][2], max(one[3] for one in findings)) == (code, first, last)
+    assert (losses[0][0], losses[-1][1]) == (first, last)
+    assert {(certainty, *elsewhere) for _, _, certainty, _, elsewhere in losses} == {("lost", "b/t-0")}
+    assert all("L19" not in because for *_, because, _ in losses)
+    assert (summary["offsetsLost"], summary["offsetsUnexplained"], summary["exit"]) == (last - first + 1, 0, 3)
+    text = run_kdump(["verify", "--replicas", "a", "b"], tmp_path).stdout.decode()
+    assert "lost: b/t-0 has them -> restore this replica from one that has them" in text
+    assert "step 1: restore a/t-0 from b/t-0, in whose logs nothing is wrong" in text
+
+
+def test_of_a_hole_that_another_replica_has_in_part_the_rest_stays_unexplained(tmp_path: Path) -> None:
+    torn = [*log(10, 16), log(16, 18)[0][:-5]]
+    segments_of(tmp_path / "a", ALL[0], ALL[2])
+    segments_of(tmp_path / "b", ALL[0], (10, torn), ALL[2])
+    findings, losses, summary = told_of_holes(tmp_path)
+    assert [one[:2] for one in findings if one[0] != "O07"] == [("L19", "warning")]
+    assert ("O07", "error", 10, 19) in findings
+    own = [(first, last, certainty) for first, last, certainty, _, elsewhere in losses if elsewhere or "L19" in _]
+    assert own == [(10, 15, "lost"), (16, 19, "unexplained")]
+    assert summary["exit"] == 3
+
+
+def cleaned(root: Path) -> None:
+    segments_of(root / "b", (0, [batch(0, [b"v0"], last_delta=3), *log(4, 10)]), *ALL[1:])
+
+
+def checkpointed(root: Path) -> None:
+    segments_of(root / "b", *ALL)
+    (root / "b" / "cleaner-offset-checkpoint").write_bytes(b"0\n1\nt 0 20\n")
+    (root / "b" / "meta.properties").write_bytes(meta(1))
+
+
+def lacking(root: Path) -> None:
+    segments_of(root / "b", ALL[0], ALL[2])
+
+
+@pytest.mark.parametrize(
+    ("other", "args"),
+    [
+        (cleaned, ()),
+        (checkpointed, ()),
+        (lacking, ()),
+        (lambda root: segments_of(root / "b", *ALL), ("--set", "cleanup.policy=compact")),
+    ],
+    ids=["a cleaner was at work there", "the checkpoint of a cleaner", "nobody has them", "the topic is compacted"],
+)
+def test_where_compaction_may_explain_it_or_nobody_has_it_a_hole_stays_unexplained(
+    other: Callable[[Path], None], args: tuple[str, ...], tmp_path: Path
+) -> None:
+    segments_of(tmp_path / "a", ALL[0], ALL[2])
+    other(tmp_path)
+    findings, losses, summary = told_of_holes(tmp_path, *args)
+    assert {severity for _, severity, *_ in findings} <= {"warning", "note"}
+    assert {certainty for _, _, certainty, *_ in losses} == {"unexplained"}
+    assert summary["exit"] == 0

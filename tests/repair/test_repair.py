@@ -526,11 +526,11 @@ def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: 
     assert (plan["bytesLost"], plan["recordsLost"], plan["logEndOffset"]) == (5 * size, 10, 6)
     assert {"file": name(0), "action": "truncate", "from": 5 * size, "to": 3 * size} in plan["operations"]
     assert any("high watermark is 16, and a broker lowers it to 6" in one for one in plan["announces"])
-    lost = "until a broker has started here, verify tells offsets 6..15 as lost (K01)"
+    lost = "until a broker has started here, verify tells offsets 6..15 as lost (K01), with status 3"
     assert lost in plan["announces"]
     (tmp_path / "logs" / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 18\n")
     out = run("truncate", partition, "--to-offset", 7, "--with-later-segments", "--format", "json")[1]
-    lost = "until a broker has started here, verify tells offsets 6..17 as lost (K01)"
+    lost = "until a broker has started here, verify tells offsets 6..17 as lost (K01), with status 3"
     assert f"by these the log had ended at 18, not at 16; {lost}" in json.loads(out.splitlines()[0])["announces"]
     assert (plan["logEndOffsetBefore"], plan["offsetsLost"]) == (16, 10)
     assert list(plan) == [

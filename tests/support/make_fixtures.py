@@ -713,8 +713,7 @@ FIXTURES |= {
     "replica-d02-lacks": replicas(
         "a batch is missing in one of them",
         partition(A, C),
-        ("L19", "warning", SECOND, SIZE, 0),
-        ("O04", "note", SECOND, SIZE, 0),
+        ("O04", "error", SECOND, SIZE, 0),
         ("D02", "warning", SECOND, SIZE, 0),
     ),
     "replica-d03-short": replicas(

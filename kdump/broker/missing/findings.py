@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.missing.ranges import MissingRange, Proof
 from kdump.finding import Code, Finding, Severity
+from kdump.words.numbers import NamedRanges
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.broker.missing.losses import HolesAmong
     from kdump.rows.verdict import Loss
 
@@ -20,6 +23,8 @@ COMPARE = (
     "an index that knows these offsets is a witness; see what another replica has: kdump verify --replicas DIR OTHER"
 )
 """What to do about offsets that are missing, before anything is built again."""
+_FROM_REPLICA = "restore this replica from one that has them, or salvage all of them together"
+_MOST = 3  # replicas that a sentence names
 
 
 def range_of(loss: Loss) -> MissingRange:
@@ -54,6 +59,25 @@ def as_lost(finding: Finding, proof: Proof | None) -> Finding:
     why = _WHY.get(proof, _WHY[None])
     values = {**finding.values, "also": why, "remedy": COMPARE}
     return finding.replace(severity_override=Severity.ERROR, values=values)
+
+
+def had_elsewhere(finding: Finding, parts: Sequence[tuple[int, int]], replicas: Sequence[str]) -> Finding:
+    """Return a finding about a hole as an error, as another replica has what is missing, or parts of it.
+
+    Args:
+        finding: O04 or O07.
+        parts: first and last offset of each range that is there.
+        replicas: paths of those that have some.
+    """
+    names, lost = f"{', '.join(replicas[:_MOST])}{' and others' if len(replicas) > _MOST else ''}", NamedRanges()
+    for part in parts:
+        lost.add(*part)
+    have = "has" if len(replicas) == 1 else "have"
+    why = f"and lost: {names} {have} {'it' if lost.offsets == 1 else 'them'}"
+    if parts != [(finding.offset, finding.last_offset)]:
+        why = f"and of these {lost} {'is' if lost.offsets == 1 else 'are'} lost: {names} {have} them"
+    values = {**finding.values, "also": why, "remedy": _FROM_REPLICA}
+    return finding.replace(severity_override=Severity.ERROR, values=values, because=None)
 
 
 def among_holes(among: HolesAmong, finding: Finding | None = None) -> Finding:

@@ -15,7 +15,7 @@ an index knows behind the last batch. The first row that applies to any other ho
 | 3 | it ends below what a cleaner has passed: by its checkpoint, or by the last batch with a trace of it | absent |
 | 4 | a topic that brokers make compacted | absent |
 | 5 | nothing has ever compacted the topic; or the policy is delete and the hole is the only trace of a cleaner | lost |
-| 6 | the hole is the only trace, and the policy is not known | unexplained, L19 |
+| 6 | the hole is the only trace, and the policy is not known | unexplained, L19; lost where another replica has it |
 | 7 | anything else | unexplained, L17 |
 
 Cleaning runs over a prefix of a log: a trace higher up shows that a cleaner has passed below, here or on the broker
@@ -40,7 +40,7 @@ from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHA
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from kdump.broker.missing.ranges import MissingRange
 
@@ -90,6 +90,18 @@ _ABSENT, _LOST = HoleVerdict(Certainty.ABSENT), HoleVerdict(Certainty.LOST)
 _KNOWN = HoleVerdict(Certainty.LOST, is_known=True)
 _ONE_OF_SEVERAL = HoleVerdict(Certainty.UNEXPLAINED, Code.X04)
 _SOME_HOLE, _ONLY_TRACE = HoleVerdict(Certainty.UNEXPLAINED, Code.L17), HoleVerdict(Certainty.UNEXPLAINED, Code.L19)
+
+
+def settled_by_replicas(because: Sequence[str], around: Iterable[Surroundings]) -> bool:
+    """Tell whether a hole that is unexplained is lost where another replica has all of it, intact.
+
+    It existed then, and nothing shows a cleaner at work: not in this replica, and not beside any other.
+
+    Args:
+        because: names of the codes that tell of the hole.
+        around: what lies around the logs of each replica.
+    """
+    return Code.L19.name in because and all(HoleJudge(one).may_be_lost for one in around)
 
 
 class HoleJudge:

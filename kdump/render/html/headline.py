@@ -56,15 +56,15 @@ def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
         return "NOTHING", "Nothing was checked."
     if any(path is not None for path, _ in tally.unchecked):
         return "INCOMPLETE", "No damage was found, but not everything could be read."
+    lacking = [one for one in whole if one.word == LOST]
+    if lacking:
+        lost = counted(tally.offsets_lost, "offset is", "offsets are")
+        return LOST, f"No damage in what is here, but {lost} missing: {_of(lacking, count, noun)} not whole."
     if tally.severities[Severity.WARNING]:
         suspect = [one for one in whole if one.word == "WARNING"]
         if suspect:
             return "WARNING", f"No damage; {_of(suspect, count, noun)} not quite as it should be."
         return "WARNING", "No damage; there are warnings about other files of the broker."
-    lacking = [one for one in whole if one.word == LOST]
-    if lacking:
-        lost = counted(tally.offsets_lost, "offset is", "offsets are")
-        return LOST, f"No damage in what is here, but {lost} missing: {_of(lacking, count, noun)} not whole."
     if count == 1:
         return "SOUND", f"No damage: {whole[0].name if whole else f'the {noun}'} is sound."
     return "SOUND", f"No damage: all {_many(count, noun)} are sound." if count else "No damage."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code
 from kdump.words.numbers import NamedRanges
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class LossSum:
         self.path = path  # of the partition directory
         self._all, self._nowhere = NamedRanges(), NamedRanges()
         self._records = self._unknown = 0
+        self._is_by_checkpoints = True  # all of it: nothing that lies here knows of them
         self._intact: dict[tuple[str, ...], NamedRanges] = {}  # by the replicas that have them
 
     def add(self, loss: Loss) -> None:
@@ -33,6 +35,7 @@ class LossSum:
         if not loss.counts:
             return
         self._all.add(loss.offset, loss.last_offset)
+        self._is_by_checkpoints &= loss.because == (Code.K01.name,)
         if loss.records is None:
             self._unknown += loss.offsets
         else:
@@ -56,8 +59,11 @@ class LossSum:
         known = f"{self._records} {'record' if self._records == 1 else 'records'}"
         if self._unknown:
             known += f" known, those of {self._unknown} {'offset' if self._unknown == 1 else 'offsets'} unknown"
-        found = f"lost: {self._all} ({known}){where}"
-        return "; ".join((found, *self._elsewhere()))
+        found = [f"lost: {self._all} ({known}){where}"]
+        if self._is_by_checkpoints:
+            them = "it" if self._all.offsets == 1 else "them"
+            found.append(f"only checkpoints know {them} (K01), as after a truncation")
+        return "; ".join((*found, *self._elsewhere()))
 
     def _elsewhere(self) -> Iterator[str]:
         """Yield which replicas have what, and then what none has."""
