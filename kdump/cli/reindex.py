@@ -80,8 +80,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what would
     be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to do; 3 an
-    index is missing or unsound, or other errors are left; 7 only --force would change something; 10 no partition there;
-    11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    unsound index is an error, or other errors are left; 7 something would be changed; 10 no partition there; 11 in use;
+    12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
     """
     demand_quarantine(given)
     if given["output"] is not None and given["wants_apply"]:

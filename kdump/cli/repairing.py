@@ -53,14 +53,13 @@ class _RepairStatus(RunStatus):
 
     Attributes:
         pending: something would be done.
-        severe: of that, something that is wrong.
         unclean_warning: the result has a warning.
     """
 
     def __init__(self, fail_on: str, *, compat: bool) -> None:
         super().__init__(fail_on, compat=compat)
         self.exits: set[Exit] = set()  # of what was refused, or failed
-        self.pending = self.severe = self.unclean_warning = False
+        self.pending = self.unclean_warning = False
 
     @property
     def exit(self) -> Exit:
@@ -69,10 +68,6 @@ class _RepairStatus(RunStatus):
             if code in self.exits:
                 return code
         code = super().exit
-        if self.severe and self._fail_on != "never":
-            code = {Exit.INCOMPLETE: Exit.ERRORS_AND_INCOMPLETE, Exit.ERRORS_AND_INCOMPLETE: code}.get(
-                code, Exit.ERRORS
-            )
         if code is Exit.OK and self.pending:
             return Exit.PENDING
         if code is Exit.OK and self.unclean_warning and self._fail_on != "never":
@@ -202,7 +197,6 @@ class Repair:
             else:
                 self._take(examined)
             self.outcome.pending |= bool(plan.changes)
-            self.outcome.severe |= plan.is_severe and bool(plan.changes) and not self._cuts
             return
         from kdump.repair.apply import Means, apply, argv_of
 
@@ -267,6 +261,8 @@ class Repair:
 
     def _show(self, plan: Plan, paths: Sequence[str], journal: str | None, unread: int = 0) -> None:
         shown = plan.shown(tuple(map(named, paths)), tuple(options_of(self._given)), journal, unread)
+        self._tally.offsets_lost += shown.offsets_lost
+        self._tally.records_lost += shown.records_lost
         if self._is_of_several and not (self._json or plan.changes or plan.refused or unread):
             return  # the last line counts it
         if self._json:

@@ -63,8 +63,7 @@ class Change(Value):
     like: str  # the file whose owner and rights a new one gets
     content: Content | None = None  # what it is to have; None for a file that is cut, patched or goes
     patches: tuple[Patch, ...] = ()  # of a file that is patched
-    why: str = ""  # for people: what is wrong now
-    severe: bool = True  # an error or a warning is the reason
+    why: str = ""  # for people: what is wrong now; empty where no error and no warning is the reason
 
     @property
     def is_cut(self) -> bool:
@@ -161,11 +160,6 @@ class Plan(Value):
             unread=unread,
             partial_arguments=goes_on,
         )
-
-    @property
-    def is_severe(self) -> bool:
-        """Whether something is wrong that the plan repairs."""
-        return any(change.severe for change in self.changes)
 
 
 def _operation(change: Change) -> Operation:

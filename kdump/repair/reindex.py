@@ -328,7 +328,6 @@ class _Planner:
                 file_name(base, FileKind.LOG),
                 content,
                 why="" if reason is None else reason.message,
-                severe=reason is not None,
             )
         )
 

@@ -282,7 +282,13 @@ def _announces(
     partition: PartitionDir, facts: PartitionFacts, outcome: Outcome, assumed: Iterable[str], before: int
 ) -> tuple[str, ...]:
     end = outcome.log_end_offset or 0
-    if end == before:  # no batch goes
+    log_dir, told, lowered = partition.log_dir, end, []
+    for kind, what in _CHECKPOINTS.items():
+        offset = log_dir.offset(kind, (facts.topic, facts.partition))
+        if offset is not None and offset > end:
+            lowered.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
+            told = max(told, offset)
+    if end == before and told == end:  # no batch goes, and nothing tells of one that was there
         return tuple(f"assumed: {one}" for one in assumed)
     found = ["another replica may hold these records: if one does, move this directory away and let it be replicated"]
     found += [f"assumed: {one}" for one in assumed]
@@ -290,12 +296,7 @@ def _announces(
         found.append(f"{facts.topic}: {_INTERNAL[facts.topic]}")
     if partition.parsed is not None and partition.parsed.is_raft_log:
         found += _beyond(partition, outcome, end)
-    log_dir, told = partition.log_dir, end
-    for kind, what in _CHECKPOINTS.items():
-        offset = log_dir.offset(kind, (facts.topic, facts.partition))
-        if offset is not None and offset > end:
-            found.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
-            told = max(told, offset)
+    found += lowered
     if told > end:
         beyond = f"by these the log had ended at {told}, not at {before}; " if told > before else ""
         what = f"offset {end}" if told == end + 1 else f"offsets {end}..{told - 1}"

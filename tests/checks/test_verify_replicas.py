@@ -557,9 +557,7 @@ def test_where_a_manifest_names_the_hosts_several_clusters_are_a_note(tmp_path: 
 
 
 # --- holes of which a replica alone tells nothing -----------------------------------------------------------
-def told_of_holes(
-    root: Path, *args: str
-) -> tuple[list[tuple[str, str, int, int]], list[tuple[Any, ...]], dict[str, Any]]:
+def told_of_holes(root: Path, *args: str) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], dict[str, Any]]:
     """The findings about holes, the losses, and the summary of a comparison of all directories below a root."""
     paths = sorted(path.name for path in root.iterdir())
     run = run_kdump(["verify", "--replicas", *paths, *args, "--format", "json"], root)
@@ -615,7 +613,7 @@ def test_of_a_hole_that_another_replica_has_in_part_the_rest_stays_unexplained(t
     findings, losses, summary = told_of_holes(tmp_path)
     assert [one[:2] for one in findings if one[0] != "O07"] == [("L19", "warning")]
     assert ("O07", "error", 10, 19) in findings
-    own = [(first, last, certainty) for first, last, certainty, _, elsewhere in losses if elsewhere or "L19" in _]
+    own = [(one, last, how) for one, last, how, because, elsewhere in losses if elsewhere or "L19" in because]
     assert own == [(10, 15, "lost"), (16, 19, "unexplained")]
     assert summary["exit"] == 3
 

@@ -149,7 +149,7 @@ def test_damage_of_indexes_alone_is_gone_afterwards_and_a_second_run_touches_not
     plan = plan_reindex(str(partition), Reasons(str(partition), found), ReindexOptions())
     assert bool(plan.changes) == (case.name not in NOTES)
     if plan.changes:
-        assert plan.is_severe
+        assert any(change.why for change in plan.changes)
         apply_plan(plan, tmp_path / "q")
     assert loud(findings_of(log_dir)) == []
     assert logs == {path.name: path.read_bytes() for path in partition.glob("*.log")}
@@ -168,7 +168,7 @@ def test_sound_indexes_of_all_releases_are_left_alone() -> None:
         if loud(found):
             continue
         plan = plan_reindex(str(partition), Reasons(str(partition), found), ReindexOptions())
-        assert [change.name for change in plan.changes if change.severe] == [], partition
+        assert [change.name for change in plan.changes if change.why] == [], partition
         looked_at += 1
     assert looked_at > 20
 
@@ -177,7 +177,7 @@ def test_force_builds_sound_indexes_anew_and_leaves_equal_ones_their_inode(tmp_p
     partition = intact(tmp_path / "logs")
     assert plan_reindex(str(partition), Reasons(str(partition)), ReindexOptions(0, force=True)).changes == ()
     plan = plan_reindex(str(partition), Reasons(str(partition)), ReindexOptions(4096, force=True))
-    assert [(one.name, one.action, one.severe) for one in plan.changes] == [
+    assert [(one.name, one.action, bool(one.why)) for one in plan.changes] == [
         (name(base, suffix), "rebuild-index", False) for base in (0, 10) for suffix in ("index", "timeindex")
     ]
 
@@ -537,6 +537,40 @@ def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: 
         "type", "command", "planId", "partition", "operations", "bytesLost", "recordsLost", "offsetsLost",
         "logEndOffsetBefore", "logEndOffset", "announces",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [[], ["--apply", "--quarantine", "q"]], ids=["dry run", "applied"])
+def test_the_plan_of_a_cut_and_the_summary_say_the_same_of_what_is_lost(how: list[str], tmp_path: Path) -> None:
+    intact(tmp_path / "logs")
+    cut = ["truncate", f"logs/{PARTITION}", "--to-offset", "7", "--with-later-segments", "--format", "json"]
+    plan, *_, summary = map(json.loads, run_kdump([*cut, *how], tmp_path).stdout.splitlines())
+    assert (plan["offsetsLost"], plan["recordsLost"]) == (10, 10)
+    assert (summary["offsetsLost"], summary["recordsLost"]) == (10, 10)
+
+
+def test_a_cut_of_bytes_that_are_no_batch_says_what_checkpoints_know_of_the_end(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    (partition / name(10)).write_bytes(b"an editor has saved this\n")
+    (tmp_path / "logs" / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 16\n")
+    (line,) = run_kdump(["truncate", str(partition), "--at-damage", "--format", "json"], tmp_path).stdout.splitlines()[
+        :1
+    ]
+    plan = json.loads(line)
+    assert (plan["logEndOffsetBefore"], plan["logEndOffset"]) == (10, 10)
+    told = "by these the log had ended at 16, not at 10; until a broker has started here, verify tells offsets 10..15"
+    assert any(one.startswith(told) for one in plan["announces"])
+    assert plan["announces"][0].startswith("another replica may hold these records")
+
+
+def test_a_dry_run_that_mends_only_warnings_is_pending_and_finds_no_errors(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    index = partition / name(0, "index")
+    index.write_bytes(index.read_bytes()[:8] + bytes(16))
+    status, out, _ = run("reindex", partition, "--index-interval-bytes", 0, "--format", "json")
+    summary = json.loads(out.splitlines()[-1])
+    assert (summary["errors"], summary["warnings"], summary["exit"], status) == (0, 1, 7, 7)
+    index.write_bytes(index.read_bytes()[:7])
+    assert run("reindex", partition, "--index-interval-bytes", 0)[0] == 3
 
 
 def test_a_cut_in_the_middle_of_a_transaction_says_so(tmp_path: Path) -> None:
