@@ -35,6 +35,7 @@ HELD = {
     "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",
     "tests/checks/test_awaiting_deletion.py": "broker.awaiting_deletion broker.lacking broker.load.swapped_dir",
+    "tests/checks/test_swaps.py": "checks.swaps",
     "tests/checks/test_odd_directory.py": "checks.odd_directory",
     "tests/cli/test_broker_at_work.py": "storage.held",
     "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",

@@ -25,6 +25,10 @@ class StepKind(Enum):
     """The kinds of steps in the order in which they are told: what causes one, and its sentence."""
 
     URGENT = "codes with Trait.URGENT", "{sentence}"
+    SWAP = (
+        "files that wait as .swap and lack what goes for them",
+        "before a broker starts: keeps what waits out of its way, in no log directory; then {again} judges the rest",
+    )
     RENAME = (
         "logs under the names of other segments, and nothing else",
         "stop the broker, and give the logs their names, which loses nothing: {moves}",
@@ -94,8 +98,8 @@ class StepKind(Enum):
         """Tell whether a step of this kind makes another one behind it needless."""
         if self is StepKind.SALVAGE:
             return later.mends_in_place
-        is_rename = self in (StepKind.RENAME, StepKind.RENAME_FIRST)
-        return self is StepKind.RESTORE or (is_rename and later is StepKind.SALVAGE)
+        keeps_all = self in (StepKind.RENAME, StepKind.RENAME_FIRST, StepKind.SWAP)
+        return self is StepKind.RESTORE or (keeps_all and later is StepKind.SALVAGE)
 
 
 class StepList:
