@@ -91,7 +91,8 @@ class RunStatus(Dispatcher):
 
     @takes(Loss)
     def _loss(self, loss: Loss) -> None:
-        self._errors |= loss.counts  # what checkpoints alone know (K01) has warnings only
+        # What checkpoints alone know (K01) has warnings only; what the disk cannot read is 5, not damage.
+        self._errors |= loss.counts and Code.F06.name not in loss.because
 
     @takes(RecordsUnread)
     def _records_unread(self, item: RecordsUnread) -> None:

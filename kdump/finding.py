@@ -164,6 +164,7 @@ class Code(Enum):
            Trait.CAUSE, Trait.KEEPS_INDEXES)
     F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; to make a partition of it: {rescue}",
            Trait.URGENT)
+    F19 = ("harmful-swap", Severity.ERROR, "{why}", "move it out of the log directory before a broker starts")
 
     L01 = ("short-tail", Severity.ERROR, "{length:byte} at the end {length:is} too few for a batch header",
            "truncate at the end of the last batch",

@@ -46,6 +46,7 @@ HELD = {
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.sink render.terminal.page",
     "tests/checks/test_next_steps.py": "broker.load.log_state checks.step_sentences",
+    "tests/checks/test_swaps.py": "checks.swaps",
     "tests/checks/test_verify_replicas.py": "checks.had_elsewhere",
     "tests/find/test_remedies.py": "find.remedies",
     "tests/cli/test_cli.py": (

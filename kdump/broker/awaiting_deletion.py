@@ -21,15 +21,16 @@ from kdump.broker.clusters import NO_POLICIES
 from kdump.broker.lacking import intact_batches, lacking
 from kdump.broker.load.swapped_dir import once_swapped
 from kdump.broker.missing.judge import HoleJudge
-from kdump.broker.missing.lost_holes import surroundings
+from kdump.broker.missing.lost_holes import is_of_its_index, surroundings
 from kdump.broker.missing.ranges import MissingRange
 from kdump.finding import Code, Finding, ignore
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import ReadLimits
 from kdump.rows.verdict import Certainty
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
 from kdump.storage.partition_dir import PartitionDir
-from kdump.storage.paths import base_name
+from kdump.storage.paths import base_name, real
 from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 
@@ -165,7 +166,7 @@ def _lacked_here(swapped: SwappedDir, limit: int, report: Callable[[OpenFailure]
     renamed = (path for path in removed if path.endswith(".deleted"))
     replaced = {base for path in (*renamed, *swapped.replaced, *swapped.put) if (base := _base(path)) is not None}
     batches = intact_batches(swapped.today, removed, limit, report)
-    return lacking(batches, swapped.directory, limit, _Explained(swapped.directory, replaced))
+    return lacking(batches, swapped.directory, limit, _Explained(swapped.directory, limit, replaced))
 
 
 class _Explained:
@@ -173,20 +174,29 @@ class _Explained:
 
     Args:
         directory: the partition, its swaps finished.
+        limit: a batch over this is not held in memory.
         replaced: base offsets at which a log has taken the place of others, up to the next live one: of logs that were
-            renamed, or put in place. A compaction never takes the last.
+            renamed, or put in place. A compaction never takes the last, and leaves no index that knows what it took.
     """
 
-    def __init__(self, directory: PartitionDir, replaced: Iterable[int] = ()) -> None:
+    def __init__(self, directory: PartitionDir, limit: int, replaced: Iterable[int] = ()) -> None:
+        self._directory = directory
+        self._limits = ReadLimits(max_batch_bytes=limit)
+        self._whole: dict[int, bool] = {}  # whether logs with a base offset have all that their indexes know
         self._bases = directory.log_bases
         self._replaced = frozenset(replaced)
         self._judge = HoleJudge(surroundings(directory, NO_POLICIES))
+
+    def _is_whole(self, base: int) -> bool:
+        if base not in self._whole:
+            self._whole[base] = is_of_its_index(self._directory, base, self._limits)
+        return self._whole[base]
 
     def __call__(self, first: int, last: int) -> bool:
         """Tell it of a range, both ends inclusive."""
         after = bisect_right(self._bases, first)
         if 0 < after < len(self._bases) and last < self._bases[after] and self._bases[after - 1] in self._replaced:
-            return True
+            return self._is_whole(self._bases[after - 1])
         verdict = self._judge.early(MissingRange(first, last))
         return verdict is not None and verdict.certainty is Certainty.ABSENT
 
@@ -204,7 +214,7 @@ def _lacked_elsewhere(directory: PartitionDir, batches: Iterator[IntactBatch], l
         opened.append(other)
         ids = directory.topic_id, other.topic_id
         if None in ids or ids[0] == ids[1]:
-            explains: Explains | None = None if None in ids else _Explained(other)
+            explains: Explains | None = None if None in ids else _Explained(other, limit)
             batches = lacking(batches, other, limit, explains)
     try:
         yield from batches
@@ -214,7 +224,8 @@ def _lacked_elsewhere(directory: PartitionDir, batches: Iterator[IntactBatch], l
 
 
 def _others(directory: PartitionDir) -> Iterator[PartitionDir]:
+    own = real(directory.path or ".")
     for log_dir in (directory.log_dir, *directory.log_dir.siblings):
         for path in () if directory.key is None else log_dir.in_use.get(directory.key, ()):
-            if path != directory.path:
+            if real(path) != own:
                 yield once_swapped(PartitionDir(path, LogDir(log_dir.path))).directory

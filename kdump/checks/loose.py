@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.broker.missing.judge import NOTHING_AROUND, HoleJudge
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.checks.options import VerifyOptions
+    from kdump.checks.swaps import SwapCheck
     from kdump.finding import Report
     from kdump.format.source import Source
     from kdump.item import Item
@@ -60,9 +62,26 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
         return
     opened.close()
     folder = os.path.dirname(path)
-    directory = PartitionDir(folder, LogDir(above(folder)))  # an empty path: names as the user wrote them
-    jobs = PartitionCheck(directory, path).jobs if parse_name(os.path.basename(path)).kind in _NEED_BASE else []
-    yield from PartitionSteps(directory, jobs, path).through(_by_kind(path, directory, jobs, options))
+    lies = PartitionDir(folder, LogDir(above(folder)))  # an empty path: names as the user wrote them
+    if parse_name(os.path.basename(path)).kind not in _NEED_BASE:
+        yield from PartitionSteps(lies, [], path).through(_by_kind(path, lies, [], options))
+        return
+    check = PartitionCheck(lies, path)
+    directory, jobs, swaps = check.directory, check.jobs, _swaps(check, options)
+    said = chain(() if swaps is None else swaps.of(path), _by_kind(path, directory, jobs, options))
+    yield from PartitionSteps(directory, jobs, path, swaps).through(said)
+
+
+def _swaps(check: PartitionCheck, options: VerifyOptions) -> SwapCheck | None:
+    """What waits beside a file to be put in place; None for nothing."""
+    if not check.swapped.waiting:
+        return None
+    from kdump.broker.awaiting_deletion import logs_awaiting_deletion  # few have any
+    from kdump.checks.swaps import SwapCheck
+
+    limit = options.max_batch_bytes
+    removed = {one.file: one for one in logs_awaiting_deletion(check.swapped.today, limit)}
+    return SwapCheck(check.swapped, removed, limit)
 
 
 def _by_kind(path: str, directory: PartitionDir, jobs: Sequence[SegmentJob], options: VerifyOptions) -> Iterator[Item]:

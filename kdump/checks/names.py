@@ -22,19 +22,21 @@ _UNFINISHED = (".cleaned", ".swap")
 _NONE: Mapping[str, Finding] = MappingProxyType({})
 
 
-def check_names(found: Contents, awaiting: Mapping[str, Finding] = _NONE) -> Iterator[Finding | OpenFailure]:
+def check_names(found: Contents, said: Mapping[str, Finding] = _NONE) -> Iterator[Finding | OpenFailure]:
     """Yield what the names in one directory mean for the next start of a broker.
 
     Args:
         found: what lies there.
-        awaiting: what is said of files that a broker removes though no other file has their records, by path.
+        said: what is said of files of which more than the name is known, by path.
 
     Reports: F01, F04, F08, F11, F16, S04.
     """
     for path in (*found.leftovers, *found.ignored):
-        finding = awaiting.get(path) or _check_name(path)
-        if awaiting and finding is not None and finding.code is Code.F08 and _log_beside(path) in awaiting:
-            finding = finding.replace(values={**finding.values, "remedy": "none but to keep it with its log (F16)"})
+        finding = said.get(path) or _check_name(path)
+        if said and finding is not None and finding.code is Code.F08:
+            of_log = said.get(_log_beside(path))
+            if of_log is not None and of_log.code is Code.F16:
+                finding = finding.replace(values={**finding.values, "remedy": "none but to keep it with its log (F16)"})
         if finding is not None:
             yield finding
     for skipped in found.skipped:

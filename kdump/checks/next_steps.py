@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.checks.job import SegmentJob
+    from kdump.checks.swaps import SwapCheck
     from kdump.item import Item
     from kdump.rows.verdict import Step
     from kdump.storage.partition_dir import PartitionDir
@@ -47,6 +48,8 @@ _HELD = 10_000  # findings of one segment that wait for what is known of all of 
 _EARLY = 100  # of those that are not held, how many count for the steps
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _OF_FIELD = Code.E01.remedy  # patch-header mends it: the checkpoint is right
+_ONCE_SWAPPED = "let a broker put the .swap files in place first, or salvage the partition"
+_SALVAGED = "restore from another replica, or salvage the partition: nothing is mended here while files wait as .swap"
 _BUT_IN_DOUBT = "; it leaves out, and names, batches whose transaction may have ended in the damage"
 
 
@@ -57,10 +60,19 @@ class PartitionSteps:
         directory: the partition.
         jobs: its segments, by base offset.
         only: the one file that is judged; None for all.
+        swaps: what waits as `.swap`, None for nothing: no command mends anything in place meanwhile.
     """
 
-    def __init__(self, directory: PartitionDir, jobs: Sequence[SegmentJob], only: str | None = None) -> None:
+    def __init__(
+        self,
+        directory: PartitionDir,
+        jobs: Sequence[SegmentJob],
+        only: str | None = None,
+        swaps: SwapCheck | None = None,
+    ) -> None:
         self._directory = directory
+        self._swaps = swaps
+        self._is_harmful = False  # what waits would cost records, or the start of the broker
         self._jobs = {job.files[FileKind.LOG]: job for job in jobs}
         self._last = max((job.base_offset for job in jobs), default=0)
         self._only = only
@@ -115,7 +127,9 @@ class PartitionSteps:
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else map(self._of_sound, held)
         has_others = self._missing.offsets > 0 or self._persons.has_some or self._removed.has_some
-        if self._misplaced and not self._directory.is_leftover:
+        if self._is_harmful:
+            yield from self._steps_of_swaps()
+        elif self._misplaced and not self._directory.is_leftover:
             yield from self._steps_of_names()
         elif any((self._segments, self._snapshots, self._beside, self._lost, has_others)):
             yield from self._steps()
@@ -154,11 +168,17 @@ class PartitionSteps:
                 told = item if item.code is not Code.E03 else item.replace(values={**item.values, "remedy": _OF_FIELD})
                 yield told.replace(repair=command)
                 continue
+            if item.code is Code.F19:
+                self._is_harmful = True
+                yield item
+                continue
             if shows_lost_log(item):
                 self._lost = self._lost or item
                 yield item
                 continue
-            told = item if segment is None else segment.with_blocker(item)
+            told = item
+            if segment is not None:
+                told = segment.with_blocker(item) if self._swaps is None else segment.while_swapping(item)
             if segment is None or not segment.is_to_do(item) or not self._has_steps(segment):
                 self._persons.see(told)
             yield told
@@ -202,7 +222,7 @@ class PartitionSteps:
 
     def _repair(self, segment: _Segment | None, finding: Finding) -> ShellCommand | None:
         """Return the command that mends a finding and costs nothing that is intact, None where there is none."""
-        if Trait.CAUSE in _cause(finding).traits:
+        if Trait.CAUSE in _cause(finding).traits or self._swaps is not None:
             return None
         if Trait.UNSOUND_SNAPSHOT in finding.code.traits:
             return self._of_snapshot(finding)
@@ -257,6 +277,21 @@ class PartitionSteps:
         self._persons.add_to(steps)
         return steps.numbered()
 
+    def _steps_of_swaps(self) -> Iterator[Step]:
+        """Yield what to do about files that wait and are worse than what goes for them: what else is wrong waits."""
+        assert self._swaps is not None
+        steps, way = self._step_list(), self._swaps.way
+        if way.is_move:
+            again = command_line("verify", named(self._directory.path or "."))
+            steps.add(StepKind.SWAP, way.command, again=again)
+            self._salvage(steps, "writes what is intact here and there")
+        else:
+            but = _BUT_IN_DOUBT if self._has_transactions else ""
+            what = "before a broker starts: writes what is intact in what waits, and in what goes for it,"
+            steps.add(StepKind.SALVAGE, way.command, what=what, but=but)
+        self._persons.add_to(steps, without=Trait.RESTORED)
+        return steps.numbered()
+
     def _step_list(self) -> StepList:
         """The steps, with those about what a broker is to remove."""
         steps = StepList(self._path, self._removed.options)
@@ -282,6 +317,8 @@ class PartitionSteps:
             self._salvage(steps, "writes all that is intact, what lies behind the damage too,")
         elif cut is None and self._lost is not None and self._jobs:
             self._salvage(steps, "where no replica has the log that is lost: writes all that is intact")
+        elif self._swaps is not None and any(one.has_error for one in self._segments):
+            self._salvage(steps, "writes the partition as a start makes it, with all that is intact,")
         else:
             has_salvage = False
         is_covered = cause is not None or has_salvage
@@ -290,9 +327,10 @@ class PartitionSteps:
             is_covered = True
         # what is missing comes back with the rest
         self._persons.add_to(steps, without=Trait.RESTORED if is_covered else None)
-        self._mend_files(steps, cut)
-        if cut is not None and self._is_kept(cut):
-            self._cut(steps, cut, later)
+        if self._swaps is None:
+            self._mend_files(steps, cut)
+            if cut is not None and self._is_kept(cut):
+                self._cut(steps, cut, later)
         return steps.numbered()
 
     def _mend_files(self, steps: StepList, cut: _Segment | None) -> None:
@@ -429,6 +467,12 @@ class _Segment:
         return only if only in self.job.files.values() else self.log
 
     @property
+    def has_error(self) -> bool:
+        """Whether there is an error in its files that a command mends."""
+        is_wrong = any(one.severity is Severity.ERROR for one in self.unsound)
+        return bool(self.damage) or is_wrong or self.is_patched
+
+    @property
     def is_patched(self) -> bool:
         """Whether patch-header mends something in its log."""
         return self._state.patches is not None
@@ -454,6 +498,16 @@ class _Segment:
         """Whether a step is about it, though no command for this finding alone."""
         is_cause = Trait.CAUSE in finding.code.traits or finding.values.get("remedy") == WITNESS
         return is_cause or self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
+
+    def while_swapping(self, finding: Finding) -> Finding:
+        """Return a finding with what helps while files wait as `.swap`: no command mends anything in place."""
+        if Trait.CAUSE in _cause(finding).traits:
+            return finding
+        is_of_index = self.is_unsound(finding)
+        if not (is_of_index or self.is_damage(finding) or self.mends(finding)):
+            return finding
+        remedy = _ONCE_SWAPPED if is_of_index else _SALVAGED
+        return finding.replace(values={**finding.values, "once": None, "remedy": remedy})
 
     def with_blocker(self, finding: Finding) -> Finding:
         """Return a finding about an index with what has to be done before; reindex refuses it before that."""

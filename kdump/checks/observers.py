@@ -24,6 +24,7 @@ from kdump.format.record.record_checks import RecordChecks
 from kdump.format.record.wrapper import first_offset
 from kdump.storage.evidence import highest_end
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.segment import sibling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -531,7 +532,7 @@ class IndexWatch(Observer):
             is_cut = is_damaged and kind is FileKind.INDEX  # a clean start recovers the segment too
             is_loose = job.may_be_unfinished or not log_size
             severity = Severity.NOTE if is_loose else Severity.ERROR if is_cut else Severity.WARNING
-            path = job.files[FileKind.LOG].removesuffix(FileKind.LOG.value) + kind.value
+            path = sibling(job.files[FileKind.LOG], kind.value)
             self._report(Finding(Code.F09, path, severity_override=severity))
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.broker.load.swapped_dir import once_swapped
 from kdump.broker.missing.index_proofs import is_under_work
 from kdump.broker.missing.judge import HoleJudge
 from kdump.broker.missing.losses import PartitionLosses
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.segment import Result
+    from kdump.checks.swaps import SwapCheck
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.item import Item
     from kdump.storage.evidence import KnownEnd
@@ -49,19 +51,21 @@ class PartitionCheck:
     """Judges one partition directory.
 
     Args:
-        directory: the partition.
+        directory: the partition, as it lies.
         only: judge the files of this path only; None for all.
 
     Attributes:
+        directory: the partition as the next start of a broker has it, once it has put `.swap` files in place.
         sizes: of their logs, bytes.
     """
 
     def __init__(self, directory: PartitionDir, only: str | None = None) -> None:
-        self.directory = directory
+        self.swapped = once_swapped(directory)
+        self.directory = directory = self.swapped.directory
         self.path = directory.path  # of the directory
         self.name = directory.parsed  # what its name tells, None where it tells nothing
         self._only = only
-        self.sizes = [_size(directory, directory.path_of(base, FileKind.LOG)) for base in directory.log_bases]
+        self.sizes = [self._size(directory.path_of(base, FileKind.LOG)) for base in directory.log_bases]
         self.checkpoint_findings: list[Finding] = []  # K01 and K02, for whoever judges the files of the log directory
         self._end = 0
         self._has_epochs = self._is_damaged = False
@@ -70,6 +74,9 @@ class PartitionCheck:
         self._is_read = True  # up to the end of the last log so far
         self._ends: list[int] = []  # of the logs so far; of one that was not read, where the next one begins
         self._done: set[str] = set()
+        self._removed: dict[str, Finding] = {}  # F16 of what a start removes, by path
+        self._unread: list[OpenFailure] = []  # what may have more of that
+        self._swaps: SwapCheck | None = None  # where something waits to be put in place
 
     # Who only hands the partition on to somebody else opens no log: what follows is looked up when it is needed.
     @cached_property
@@ -92,6 +99,9 @@ class PartitionCheck:
     @cached_property
     def _is_under_work(self) -> bool:
         return is_under_work(self.directory.listing.names)
+
+    def _size(self, path: str) -> int:
+        return self.swapped.today.listing.size(os.path.basename(path))
 
     @property
     def _is_raft_log(self) -> bool:
@@ -158,9 +168,26 @@ class PartitionCheck:
             results: gives those of the segment with a number among `jobs`; asked for in order.
             options: what was asked for.
 
-        Reports: A01-A07, E03, F01-F09, F14-F16, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
+        Reports: A01-A07, E03, F01-F09, F14-F16, F19, K01-K07, O06, O07, P04, S01-S04, X09, and what a segment shows.
         """
-        yield from PartitionSteps(self.directory, self.jobs).through(self._for_node(self._judged(results, options)))
+        self._look_at_what_goes(options)
+        steps = PartitionSteps(self.directory, self.jobs, swaps=self._swaps)
+        yield from steps.through(self._for_node(self._judged(results, options)))
+
+    def _look_at_what_goes(self, options: VerifyOptions) -> None:
+        """Learn what a broker removes at its next start, and what waits to be put in place."""
+        today, found = self.swapped.today, self._removed
+        if today.is_leftover or today.listing.has_temporaries:
+            from kdump.broker.awaiting_deletion import awaiting_deletion  # it has the model of a start
+
+            removed = awaiting_deletion(today, options.max_batch_bytes, self._unread.append)
+            found.update((one.file, one) for one in removed)
+        if self.swapped.waiting:
+            from kdump.checks.swaps import SwapCheck  # few have any
+
+            self._swaps = SwapCheck(self.swapped, found, options.max_batch_bytes)
+            for path in self.swapped.replaced:  # it is said of what takes their place
+                found.pop(path, None)
 
     def _for_node(self, items: Iterator[Item]) -> Iterator[Item]:
         """What is judged, with what mends the metadata log, where it is that."""
@@ -188,6 +215,8 @@ class PartitionCheck:
             self._in_hand = held = []
             if job.misplaced is not None:
                 yield job.misplaced.finding
+            if self._swaps is not None:
+                yield from self._swaps.beside(job.files.values())
             for result in results(number):
                 if isinstance(result, LostInLog):
                     held.append(result)
@@ -228,7 +257,7 @@ class PartitionCheck:
         ends = [offset for offset, _ in job.known_ends] if job.next_base is None else [job.next_base]
         if max(ends, default=0) <= job.base_offset:
             return held
-        offsets, size = (job.base_offset, max(ends) - 1), _size(self.directory, log)
+        offsets, size = (job.base_offset, max(ends) - 1), self._size(log)
         lost = MissingRange(*offsets, (Code.F15.name,), log, length=size, certainty=Certainty.LOST)
         return [LostInLog((lost,), 0)]
 
@@ -305,18 +334,7 @@ class PartitionCheck:
                 yield one
         if self._only is None and self._is_read and self._bases and not self._is_raft_log:
             yield from replay.without_snapshots(self._end)
-        awaiting: dict[str, Finding] = {}
-        if self.directory.is_leftover or self.directory.listing.has_temporaries:
-            from kdump.broker.awaiting_deletion import awaiting_deletion  # it has the model of a start
-
-            unread: list[OpenFailure] = []
-            found = awaiting_deletion(self.directory, options.max_batch_bytes, unread.append)
-            awaiting = {one.file: one for one in found}
-            yield from unread
-        contents = self.directory.contents
-        yield from check_names(contents, awaiting)
-        for path in awaiting.keys() - {*contents.leftovers, *contents.ignored}:
-            yield awaiting[path]
+        yield from self._leftovers()
         yield from self._without_files()
         if self._is_raft_log and self._bases:
             from kdump.checks.raft_log import snapshot_ahead
@@ -342,6 +360,19 @@ class PartitionCheck:
         is_in_use = self.name is None or not self.name.state
         return is_in_use or not (self.directory.is_leftover or self.directory.key in self.directory.log_dir.in_use)
 
+    def _leftovers(self) -> Iterator[Finding | OpenFailure]:
+        """What a broker does not load, removes, or puts in the place of others."""
+        yield from self._unread
+        contents, said = self.swapped.today.contents, dict(self._removed)
+        if self._swaps is not None:
+            yield from self._swaps.rest()
+            told = self._swaps.told
+            contents = contents.replace(leftovers=[one for one in contents.leftovers if one not in told])
+            said = {**self._swaps.left(), **said}
+        yield from check_names(contents, said)
+        for path in said.keys() - {*contents.leftovers, *contents.ignored}:
+            yield said[path]
+
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         directory = self.directory
         for file in directory.contents.files:
@@ -349,12 +380,14 @@ class PartitionCheck:
             if path in self._done:
                 continue
             name = os.path.basename(path)
+            if path in self.swapped.files:
+                name = name.removesuffix(".swap")
             if kind is FileKind.SNAPSHOT:
                 yield from replay.snapshot(path, file.name.base_offset, self._last_end, has_log=bool(self._bases))
             elif kind in SEGMENT_KINDS:
                 if not directory.listing.has(f"{name.removesuffix(kind.value)}{FileKind.LOG.value}"):
                     yield self._without_log(path, file.name.base_offset or 0)
-                yield CheckedFile(path, kind, _size(directory, path))
+                yield CheckedFile(path, kind, self._size(path))
             elif kind is FileKind.CHECKPOINT:
                 from kdump.checks.raft_log import check_snapshot
 
@@ -376,7 +409,3 @@ class PartitionCheck:
         if last is not None and at and self._ends[at - 1] > (base if at < len(self._bases) else last):
             last = None
         return without_log(path, last)
-
-
-def _size(directory: PartitionDir, path: str) -> int:
-    return directory.listing.size(os.path.basename(path))

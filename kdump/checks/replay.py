@@ -17,6 +17,7 @@ from kdump.format.source import BytesSource
 from kdump.item import CheckedFile
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.storage.segment import sibling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -142,7 +143,7 @@ def _aborted(
     path = job.files.get(FileKind.TXNINDEX)
     found: list[Finding | OpenFailure] = []
     if path is None:
-        beside = job.files[FileKind.LOG].removesuffix(FileKind.LOG.value) + FileKind.TXNINDEX.value
+        beside = sibling(job.files[FileKind.LOG], FileKind.TXNINDEX.value)
         opened: Source | OpenFailure = BytesSource(b"", beside)
     else:
         opened = open_source(path)

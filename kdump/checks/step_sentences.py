@@ -37,6 +37,10 @@ class StepKind(Enum):
         ),
     )
     RESCUE_ALL = "the same, where they have all that is missing", RESCUE_TOO[1]
+    SWAP = (
+        "files that wait as .swap and lack what goes for them",
+        "before a broker starts: keeps what waits out of its way, in no log directory; then {again} judges the rest",
+    )
     RENAME = (
         "logs under the names of other segments, and nothing else",
         "stop the broker, and give the logs their names, which loses nothing: {moves}",
@@ -108,8 +112,8 @@ class StepKind(Enum):
             return later.mends_in_place or later is StepKind.SALVAGE
         if self is StepKind.RESCUE_ALL:
             return later.mends_in_place or later in (StepKind.SALVAGE, StepKind.RESTORE, StepKind.COMPARE)
-        is_rename = self in (StepKind.RENAME, StepKind.RENAME_FIRST)
-        return self is StepKind.RESTORE or (is_rename and later is StepKind.SALVAGE)
+        keeps_all = self in (StepKind.RENAME, StepKind.RENAME_FIRST, StepKind.SWAP)
+        return self is StepKind.RESTORE or (keeps_all and later is StepKind.SALVAGE)
 
 
 class StepList:

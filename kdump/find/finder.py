@@ -11,6 +11,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.broker.load.swapped_dir import once_swapped
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused
 from kdump.find.answers import Answers, BatchRecords, Sentences
@@ -26,7 +27,7 @@ from kdump.storage.directory import DirectoryListing
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import SWAP, parse_name, parse_partition
+from kdump.storage.names import SWAP, SWAP_REMEDY, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
 from kdump.storage.paths import DID_YOU_MEAN, base_name, is_dir, parent
@@ -49,6 +50,8 @@ _NAMED = 5  # partitions that a sentence names
 def open_partition(path: str, report: Report) -> PartitionDir:
     """Return what a broker has loaded: a partition directory, or one log alone.
 
+    What waits as `.swap` counts as what it becomes, as no broker answers before it has put that in place.
+
     Args:
         path: of the directory, or of the log, as the user wrote it.
         report: takes what is wrong with its checkpoint files and the names in it.
@@ -63,13 +66,19 @@ def open_partition(path: str, report: Report) -> PartitionDir:
         if not log.bases:
             raise UnreadableError(_no_segment(path))
         return log
-    partition = PartitionDir(path, LogDir(parent(path)))
-    partition.demand_listing()
+    today = PartitionDir(path, LogDir(parent(path)))
+    today.demand_listing()
+    swapped = once_swapped(today)
+    partition = swapped.directory
     if not partition.bases:
         raise UnreadableError(_no_log(partition))
-    for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
+    for name in sorted(one for one in today.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
-        report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
+        leftover, remedy = today.listing.join(name), None
+        if leftover in swapped.files:
+            why, remedy = f"{SWAP}: it is read as what it becomes", SWAP_REMEDY
+        values = {"why": why, "remedy": remedy}
+        report(Finding(Code.F08, leftover, values=values, severity_override=severity))
     for finding in evidence_of(partition).findings():
         report(finding)
     for file in (partition.log_dir.file(FileKind.LOG_START), partition.epoch_file):
@@ -120,7 +129,7 @@ def _no_segment(path: str) -> OpenFailure:
 
 
 _UNFINISHED = {
-    ".swap": (Severity.WARNING, f"{SWAP} when it starts, and may answer otherwise then"),
+    ".swap": (Severity.WARNING, "compaction or a split did not finish: a broker does not put it in place"),
     ".cleaned": (
         Severity.NOTE,
         "compaction or a split is at work, or did not finish: a broker throws it away when it starts",

@@ -16,7 +16,7 @@ from kdump.storage.paths import as_owner
 from kdump.words.command import ShellCommand, command_line, named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kdump.repair.file_state import FileState
     from kdump.repair.lock import Users
@@ -56,7 +56,7 @@ def check_files(plan: Plan) -> None:
             _demand_same_owner(plan, change, now, state_of(directory, change.like))
     finally:
         os.close(directory)
-    _demand_finished(plan)
+    demand_finished(plan.directory, plan.names)
 
 
 def check_circumstances(plan: Plan, quarantine: str | None) -> None:
@@ -104,7 +104,7 @@ def check_plan(plan: Plan, directory: int) -> None:
         like = state_of(directory, change.like)
         _demand_same_owner(plan, change, now, like)
         _demand_own(plan, change, now or like)
-    _demand_finished(plan)
+    demand_finished(plan.directory, plan.names)
 
 
 def check_users(
@@ -216,12 +216,16 @@ def _demand_own(plan: Plan, change: Change, owner: FileState | None) -> None:
         raise RefusedError(f"{_path(plan, change.name)}: belongs to another user{as_owner(_path(plan, change.name))}")
 
 
-def _demand_finished(plan: Plan) -> None:
-    """What a broker completes at its next start takes the place of files that the plan is about."""
-    for name in plan.names:
+def demand_finished(directory: str, names: Iterable[str]) -> None:
+    """Refuse a directory with files that a broker completes at its next start: they take the place of others.
+
+    Args:
+        directory: its path, as the user wrote it.
+        names: of its files.
+    """
+    for name in sorted(names, key=lambda one: (not one.endswith(f".log{_UNFINISHED}"), one)):  # a log tells most
         if name.endswith(_UNFINISHED):
             why = "a broker puts it in the place of others at its next start, and this plan would not fit any more"
-            path = _path(plan, name)
-            aside = ShellCommand("mv", named(path), "DIR")
-            then = f"start the broker once; where none will start, keep it elsewhere, and look again: {aside}"
-            raise RefusedError(f"{path}: {why}; {then}")
+            look = command_line("verify", named(directory or os.curdir))
+            then = f"see what that start makes of the partition, and what to do: {look}"
+            raise RefusedError(f"{os.path.join(directory, name)}: {why}; {then}")

@@ -12,6 +12,7 @@ from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint, log_
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
+from kdump.repair.guard import demand_finished
 from kdump.repair.plan import Change, Plan, names_of
 from kdump.repair.reasons import Here
 from kdump.storage.file_source import OpenFailure
@@ -87,6 +88,8 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
     listing = partition.listing
     names, known = names_of(listing), list(findings)
     bases = log_bases(names)
+    if logs:
+        demand_finished(directory, names)  # what is wrong is told of what such files become
     changes: list[Change] = []
     refused: list[str] = []
     end = end_before = None

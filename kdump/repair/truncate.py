@@ -15,6 +15,7 @@ from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
+from kdump.repair.guard import demand_finished
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.repair.reasons import Here
 from kdump.storage.log_dir import LogDir
@@ -125,6 +126,8 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
     bases = log_bases(names)
     if not bases:
         raise RefusedError(f"{directory}: no segment is here; name a partition directory or a log")
+    if not target.at_damage or damage.first or damage.patchable:
+        demand_finished(directory, names)  # damage is told of what such files become
     cut = _where(directory, bases, target, damage, lambda base: partition.listing.size(f"{base:020}.log"))
     if cut is None:
         return Plan("truncate", directory, (), {}, names)

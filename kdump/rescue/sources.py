@@ -362,12 +362,11 @@ def _runs_of(listing: DirectoryListing) -> list[str]:
 def _of_partition(today: PartitionDir, source: str, *, deleted: str | None, limit: int) -> Iterator[Copy]:
     """The logs of a directory as one copy, with those that wait to be put in place (`.swap`) in their places.
 
-    Where one of these is damaged, what it is to replace is one more copy: it may have what is lost in the other. Those
-    that a broker is to remove are what the log was once, as another copy is.
+    Where one of these lacks something of what it is to replace, that is one more copy: it has what is lost in the
+    other. Those that a broker is to remove are what the log was once, as another copy is.
     """
     swapped, name = once_swapped(today), partition_name(today.path)
-    is_damaged = bool(swapped.replaced) and bool(swapped.damaged())
-    for directory in () if deleted == ALONE else (swapped.directory, today)[: 1 + is_damaged]:
+    for directory in () if deleted == ALONE else (swapped.directory, today)[: 1 + _lacks_some(swapped, limit)]:
         logs = _logs_of(directory, source)
         if logs:
             yield Copy(directory, logs, name, swapped=swapped)
@@ -382,6 +381,14 @@ def _of_partition(today: PartitionDir, source: str, *, deleted: str | None, limi
         logs = [SourceLog(one.file, base, after, source) for one, base, after in zip(found, bases, afters, strict=True)]
         if logs:
             yield Copy(today, logs, name, is_aside=True)
+
+
+def _lacks_some(swapped: SwappedDir, limit: int) -> bool:
+    """Whether what is put in place is damaged, or lacks what compaction has not taken out of what it replaces."""
+    if not swapped.replaced:
+        return False
+    removed = logs_awaiting_deletion(swapped.today, limit)
+    return bool(swapped.damaged()) or any(one.file in swapped.replaced for one in removed)
 
 
 def _of_runs(directory: PartitionDir, source: str) -> Iterator[Copy]:

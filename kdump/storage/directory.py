@@ -10,6 +10,7 @@ import os
 from bisect import bisect_right
 from functools import cached_property
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import OpenFailure
@@ -94,7 +95,12 @@ class DirectoryListing:
 
     Args:
         path: of the directory, as the user wrote it.
+
+    Attributes:
+        renamed: the names that some files will have, and those that they have today: see `RenamedListing`.
     """
+
+    renamed: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -274,7 +280,7 @@ class RenamedListing(DirectoryListing):
         self.path = listing.path
         self.error = listing.error
         self._parsed = {}
-        self._today = dict(names)
+        self.renamed = dict(names)
         entries = listing._entries
         moved = {*names, *names.values()}
         stay = {name: entry for name, entry in entries.items() if name not in moved and name not in gone}
@@ -282,7 +288,7 @@ class RenamedListing(DirectoryListing):
 
     def join(self, name: str) -> str:
         """Return the path of an entry, as it is today."""
-        return super().join(self._today.get(name, name))
+        return super().join(self.renamed.get(name, name))
 
 
 def cannot_list(path: str, error: OSError) -> OpenFailure:

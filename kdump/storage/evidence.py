@@ -317,7 +317,8 @@ class LogEvidence:
         is_written = following is None and directory.log_dir.is_held  # what is read now is older than the other files
         known: list[tuple[int, str, str]] = []
         if not is_written:
-            segment = Segment(directory.path_of(base, FileKind.LOG), base, directory.cache, follow=False)
+            path, files = directory.path_of(base, FileKind.LOG), directory.files_of(base)
+            segment = Segment(path, base, directory.cache, follow=False, files=files)
             index_end = segment.index_end(size)
             if index_end is not None and (following is None or index_end < following):
                 known.append((index_end + 1, f"its index extends to {index_end}", Code.X07.name))

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.batch.epoch_order import ascend
@@ -24,7 +25,7 @@ from kdump.storage.paths import above, base_name, parent
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.source import Source
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kdump.storage.state_file import StateFile
 
 
+_NO_FILES: Mapping[FileKind, str] = MappingProxyType({})
 _MOST_KEPT = 2048  # segments: pages of their indexes; of their files only the latest are open
 
 
@@ -148,6 +150,10 @@ class PartitionDir:
         """Return the path of a file of a segment."""
         return self.listing.join(f"{base:020}.{kind.value}")
 
+    def files_of(self, base: int) -> Mapping[FileKind, str]:
+        """Return the paths of the files of a segment whose names are not those of its log."""
+        return self.by_base.get(base, _NO_FILES) if self.listing.renamed else _NO_FILES
+
     def has(self, base: int, kind: FileKind) -> bool:
         """Tell whether a file of a segment is there."""
         return self.listing.has(f"{base:020}.{kind.value}")
@@ -161,8 +167,9 @@ class PartitionDir:
         segment = self._open.get(number)
         if segment is None:
             is_open = not self.was_closed and number == len(self.bases) - 1
-            path = self.path_of(self.bases[number], FileKind.LOG)
-            segment = self._open[number] = Segment(path, self.bases[number], self.cache, is_open=is_open).open_all()
+            base = self.bases[number]
+            path, files = self.path_of(base, FileKind.LOG), self.files_of(base)
+            segment = self._open[number] = Segment(path, base, self.cache, is_open=is_open, files=files).open_all()
             if len(self._open) > _MOST_KEPT:
                 self._open.popitem(last=False)[1].close()
         else:

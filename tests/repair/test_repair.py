@@ -1127,8 +1127,8 @@ def test_what_a_broker_will_put_in_the_place_of_others_is_refused_in_the_dry_run
     partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
     swap = partition / f"{name(0)}.swap"
     swap.write_bytes(b"")
-    refused(plan_of_reindex(partition), q, "start the broker once")
-    told = f"keep it elsewhere, and look again: mv {swap} DIR\n"
+    refused(plan_of_reindex(partition), q, "at its next start")
+    told = f"what to do: kdump verify {partition}\n"
     args = ("reindex", partition, "--index-interval-bytes", 0)
     status, out, dry = run(*args)
     assert (status, dry.endswith(told)) == (12, True)

@@ -91,7 +91,9 @@ def test_a_last_log_is_lost_though_no_snapshot_knows_it(txnspan: Path) -> None:
 @pytest.mark.parametrize("suffix", ["deleted", "swap"])
 def test_a_log_that_a_broker_renamed_is_not_lost(suffix: str, txnspan: Path) -> None:
     """A removal that was cut off: the log is renamed first."""
-    (txnspan / name(0)).rename(txnspan / f"{name(0)}.{suffix}")
+    kinds = ("log",) if suffix == "deleted" else ("log", "index", "timeindex", "txnindex")
+    for path in [txnspan / name(0, kind) for kind in kinds]:
+        path.rename(f"{path}.{suffix}")
     assert errors(txnspan) == []
 
 

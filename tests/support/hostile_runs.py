@@ -251,7 +251,7 @@ def _unfinished(root: Path, name: str) -> Iterator[Printed]:
     directory = scene(root, name, (f"{SECOND}.index", 15, b"\0"))
     (root / directory / f"{LAST}.log.swap").write_bytes(b"")
     run = run_kdump(["reindex", "--", directory], root)
-    for command in behind(said(run), "look again: "):
+    for command in behind(said(run), "what to do: "):
         yield command, (directory,)
 
 

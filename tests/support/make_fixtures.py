@@ -179,6 +179,17 @@ FIXTURES: dict[str, Fixture] = {
             ("L15", "note", name(NEXT), None, None),
         ],
     ),
+    "directory-f19-harmful-swap": Fixture(
+        "what waits to be put in the place of a sound log has a batch with a wrong CRC",
+        {**INTACT, f"{LOG}.swap": A + B + C[:-1] + b"X", **{f"{one}.swap": INTACT[one] for one in (INDEX, TIMEINDEX)}},
+        [
+            ("F19", "error", f"{LOG}.swap", None, None),
+            ("F08", "warning", f"{INDEX}.swap", None, None),
+            ("F08", "warning", f"{TIMEINDEX}.swap", None, None),
+            ("B01", "error", f"{LOG}.swap", 2 * SIZE, SIZE),
+            ("F08", "note", LOG, None, None),
+        ],
+    ),
     "directory-k10-clusters-differ": Fixture(
         "two log directories are of two clusters",
         {

@@ -435,31 +435,53 @@ def _replaced(disk: Disk, segments: list[SegmentOutcome]) -> Iterator[tuple[int,
 
     What a sound one has not is what compaction removes.
     """
-    gone = RangeSet()  # of the last log that came from a swap
-    for one in segments:
+    gone = RangeSet()
+    for at, one in enumerate(segments):
+        name = f"{one.base_offset:020}"
+        swap, new = disk.before.get(f"{name}.log.swap"), disk.get(f"{name}.log")
+        if swap is None or new is None or not one.is_elsewhere:
+            continue
+        others = (later.base_offset for later in segments[at + 1 :] if _is_put(disk, later) or not later.is_elsewhere)
+        end = next(others, layout.LARGEST_OFFSET + 1)
+        is_cut = new.size < swap.size or _reaches_past(disk.before.get(f"{name}.index.swap"), new)
+        for first, last in _unreadable(new, one.base_offset, is_cut=is_cut):
+            gone.add(first, min(last, end - 1))
+    for one in segments if gone else ():
         name = f"{one.base_offset:020}.log"
-        swap, new = disk.before.get(f"{name}.swap"), disk.get(name)
-        if not one.is_elsewhere:
-            gone = RangeSet()
-        elif swap is not None and new is not None:
-            gone = _unreadable(new, one.base_offset, is_cut=new.size < swap.size)
-        if gone and name in disk.before:
+        if one.is_elsewhere and name in disk.before:
             yield _within(disk.before[name], one.base_offset, gone)
 
 
+def _is_put(disk: Disk, segment: SegmentOutcome) -> bool:
+    return f"{segment.base_offset:020}.log.swap" in disk.before
+
+
+def _reaches_past(index: Source | None, log: Source) -> bool:
+    """Whether an index knows of a batch behind the end of a log."""
+    if index is None:
+        return False
+    entries = OffsetIndex(index, 0)
+    entries.trim()
+    return entries.entries > 0 and entries.entry(entries.entries - 1).position >= log.size
+
+
 def _unreadable(log: Source, base: int, *, is_cut: bool) -> RangeSet:
-    """The offsets that cannot be read in a log: of batches with a wrong CRC, and behind its end where it was cut."""
-    found, end = RangeSet(), base
+    """The offsets that cannot be read in a log: of batches with a wrong CRC, of what is none, and behind its end."""
+    found, end, reached = RangeSet(), base, 0
     walk = CheckedWalk(log, ignore, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
     for window in walk.windows():
         offsets = window.column(layout.BASE_OFFSET), window.column(layout.LAST_OFFSET)
         crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
-        for first, last, stored, computed in zip(*offsets, *crcs, strict=True):
+        places = window.column(layout.POSITION), window.column(layout.SIZE)
+        for first, last, stored, computed, position, size in zip(*offsets, *crcs, *places, strict=True):
+            if position != reached:
+                found.add(end, first - 1)
+            reached = position + size
             if stored == computed:
                 end = max(end, last + 1)
             elif first <= last:
                 found.add(first, last)
-    if is_cut:
+    if is_cut or reached != log.size:
         found.add(end, layout.LARGEST_OFFSET)
     return found
 

@@ -112,6 +112,15 @@ class HoleProofs:
                 looked = k
         return any(True for _ in self.with_markers(gaps))
 
+    def knows_nothing_else(self) -> bool:
+        """Tell whether each entry of the offset index is for a batch of the log.
+
+        Raises:
+            OSError: log or index cannot be read.
+        """
+        entries = self._entries
+        return not entries[0] or all(map(self._batches().begins, zip(*entries, strict=True)))
+
     def prove(self, ranges: Sequence[MissingRange], *, is_end: bool = True) -> list[MissingRange]:
         """Return ranges of the log, in order, each hole with what is proven of it.
 

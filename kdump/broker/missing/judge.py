@@ -13,6 +13,7 @@ an index knows behind the last batch. The first row that applies to any other ho
 | 2 | below the first local segment | absent where the log is tiered, else unexplained, L17 |
 | 2b | snapshots or checkpoints know offsets behind the last batch | lost; L17 with a trace of a cleaner, but row 5 |
 | 3 | it ends below what a cleaner has passed: by its checkpoint, or by the last batch with a trace of it | absent |
+| 3b | in a log that waits as `.swap` to be put in place, and something may have compacted the topic | absent |
 | 4 | a topic that brokers make compacted | absent |
 | 5 | nothing has ever compacted the topic; or the policy is delete and the hole is the only trace of a cleaner | lost |
 | 6 | the hole is the only trace, and the policy is not known | unexplained, L19; lost where another replica has it |
@@ -58,6 +59,7 @@ class Surroundings(TupleValue):
     last_base: int
     cleaned_to: int | None  # its entry in cleaner-offset-checkpoint; None for none
     salvaged: RangeSet  # offsets that were lost or doubtful when salvage made the partition
+    swapped: RangeSet = RangeSet()  # what logs that were made anew, and are still to be put in place, have taken over
     # tells whether its log goes on in remote storage, below the first local segment
     is_tiered: Callable[[], bool] = lambda: False
     # tells what is known of the topic's cleanup.policy; asked for only where that decides
@@ -185,7 +187,8 @@ class HoleJudge:
         Args:
             holes: so many say nothing yet.
         """
-        return self._around.cleaned_to is not None or self.traced_to > 0 or self.holes > holes
+        is_told = self._around.cleaned_to is not None or len(self._around.swapped) > 0
+        return is_told or self.traced_to > 0 or self.holes > holes
 
     def early(self, hole: MissingRange) -> HoleVerdict | None:
         """Return what is to be said of a hole whatever comes behind it; None where that may decide."""
@@ -193,7 +196,10 @@ class HoleJudge:
         if found is not None or hole.is_behind_end:
             return found
         is_made_by_cleaner = hole.last < self.passed or self._around.topic in _MADE_COMPACTED
-        return _ABSENT if is_made_by_cleaner else None
+        return _ABSENT if is_made_by_cleaner or self._is_in_swap(hole) else None
+
+    def _is_in_swap(self, hole: MissingRange) -> bool:
+        return self._around.swapped.has_all(hole.first, hole.last) and not self.was_never_compacted
 
     def verdict(self, hole: MissingRange) -> HoleVerdict:
         """Return what is to be said of a hole, once all of the partition was taken into account."""

@@ -7,7 +7,9 @@ all batches, once for a partition.
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import suppress
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import policies_beside
@@ -23,7 +25,9 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.wrapper import first_offset
+from kdump.ranges import RangeSet
 from kdump.storage.evidence import evidence_of
+from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,9 +56,22 @@ def surroundings(partition: PartitionDir, policies: TopicPolicies, bases: Sequen
         bases[-1] if bases else 0,
         cleaned_to=None if key is None else _cleaned_to(partition, key),
         salvaged=evidence_of(partition).before_salvage,
+        swapped=_swapped(partition, bases),
         is_tiered=lambda: partition.log_dir.has_tiered_logs,
         policy=partial(policies.of, partition),
     )
+
+
+def _swapped(partition: PartitionDir, bases: Sequence[int]) -> RangeSet:
+    """Return the offsets from the base of each log that waits as `.swap` up to the next one.
+
+    The last log is none that a cleaner makes: nothing says where it ended.
+    """
+    found = RangeSet()
+    for base, following in pairwise(bases) if partition.listing.renamed else ():
+        if f"{base:020}.{FileKind.LOG.value}" in partition.listing.renamed:
+            found.add(base, following - 1)
+    return found
 
 
 def _cleaned_to(partition: PartitionDir, key: tuple[str, int]) -> int | None:
@@ -191,6 +208,24 @@ class LostHoles:
         for some in losses.rest():
             keep(some)
         return losses, found
+
+
+def is_of_its_index(partition: PartitionDir, base: int, limits: ReadLimits) -> bool:
+    """Tell whether a log has all batches that its offset index knows, as one has that compaction has just made.
+
+    Args:
+        partition: its segments.
+        base: offset of the segment.
+        limits: what is read of a batch.
+
+    Returns:
+        True too where the index cannot be read, or may be of another time.
+    """
+    if is_under_work(partition.listing.names):
+        return True
+    with suppress(UnreadableError, OSError):
+        return _proofs(partition, partition.floor(base), limits).knows_nothing_else()
+    return True
 
 
 def _held(loss: Loss, judged: tuple[MissingRange, HoleVerdict] | None) -> MissingRange | None:
