@@ -97,11 +97,11 @@ def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Itera
     """Yield what comes before all else where nothing tells how much of the log the result is."""
     if work.is_of_runs:
         yield SalvageStepKind.RUNS.step(
+            _once_more(work, "OTHER"),
             path=path,
             partition=result.partition,
             first=result.log_start_offset,
             last=result.log_end_offset - 1,
-            again=_once_more(work, "OTHER"),
         )
 
 
@@ -243,7 +243,7 @@ def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[SalvageStep
         yield kind.step(topic=topic, create=create, path=path, many=many, old=old)
     elif old is None or live.topic_id != old:  # else it is of the same topic, which a broker has in another directory
         again = _once_more(work, name=f"OTHER-{number}")
-        yield SalvageStepKind.CREATED_AGAIN.step(topic=topic, live=live.path, path=path, again=again)
+        yield SalvageStepKind.CREATED_AGAIN.step(again, topic=topic, live=live.path, path=path)
         if has_id:
             kind = SalvageStepKind.ID_OF_CLUSTER if live.topic_id is None else SalvageStepKind.ID_OF_LIVE
             yield kind.step(topic=topic, live=live.path, id=live.topic_id, path=path, old=old)

@@ -29,7 +29,7 @@ class SalvageStepKind(Enum):
     RUNS = (
         "do not put {path} in place before you know that no replica and no backup of {partition} has more than offsets "
         "{first}..{last}: runs of carve tell neither where its log began nor where it ended. Where one has more, name "
-        "it beside the runs: {again}"
+        "it beside the runs"
     )
     # a source could not be read, or not all of it
     WITHOUT = (
@@ -66,7 +66,7 @@ class SalvageStepKind(Enum):
     CREATED_AGAIN = (
         "{topic} was created again: {live} is a partition of the new topic. What follows puts {path} in its place, and "
         "what was written there since is lost then. To keep both, make a partition of another topic instead, and "
-        "create that topic: {again}"
+        "create that topic"
     )
     # the same, and brokers may run KRaft
     ID_OF_LIVE = f"write the topic id of {{live}}, {{id}}, {_IN_PLACE}"

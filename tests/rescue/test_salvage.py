@@ -719,6 +719,9 @@ def test_of_runs_alone_a_person_sees_whether_another_copy_has_more_before_they_a
             assert first.endswith(f"kdump salvage runs/run-00001-{name(5)} OTHER --to DIR --name plain-0")
             assert "nothing is lost of what was read" in text
             assert "not complete: 1 partition: plain-0" in text
+            rows = rows_of(run_kdump([*command, "--to", to, "--format", "json"], tmp_path))
+            (step,) = (row for row in rows if row["type"] == "step")
+            assert first == f"  next 1: {step['why']}: {step['command']}"
 
 
 @pytest.mark.parametrize(
