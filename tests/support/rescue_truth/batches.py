@@ -40,7 +40,9 @@ class Legacy(Batch):
             ((at, key, value),) = self.records
             return message(self.magic, at, value, key=key, timestamp=self.time)
         first = self.records[0][0] if self.magic else 0
-        inner = [message(self.magic, at - first, value, key=key, timestamp=self.time) for at, key, value in self.records]
+        inner = [
+            message(self.magic, at - first, value, key=key, timestamp=self.time) for at, key, value in self.records
+        ]
         stream = compress(self.codec, b"".join(inner), magic=self.magic)
         last = self.records[-1][0]
         return message(self.magic, last, stream, key=None, attributes=self.codec, timestamp=self.time)
@@ -111,7 +113,9 @@ class Read:
 def is_intact(data: bytes, at: int, size: int) -> bool:
     """Whether the CRC of a batch is right."""
     if data[at + _MAGIC_AT] == 2:
-        return crc32c(data[at + _COVERED_AT : at + size]) == int.from_bytes(data[at + _CRC_AT : at + _COVERED_AT], "big")
+        return crc32c(data[at + _COVERED_AT : at + size]) == int.from_bytes(
+            data[at + _CRC_AT : at + _COVERED_AT], "big"
+        )
     return zlib.crc32(data[at + 16 : at + size]) == int.from_bytes(data[at + 12 : at + 16], "big")
 
 

@@ -24,6 +24,7 @@ class Case:
         copies: damaged.
         prefer: number of the copy that is chosen by hand; None for none.
         below_log_start: batches below the log start are wanted too.
+        policy: cleanup.policy of the topic, where the user says it.
     """
 
     seed: int
@@ -31,6 +32,7 @@ class Case:
     copies: list[Copy]
     prefer: int | None = None
     below_log_start: bool = False
+    policy: str | None = None
 
     def lay(self, root: Path) -> list[Path]:
         """Write the copies below a directory, each into a log directory of its own; return the partitions."""
@@ -46,7 +48,10 @@ class Case:
         ]
         style = self.cluster.style
         what = f"magic {style.magic}{' compacted' * style.is_compacted}, {len(self.copies)} copies"
-        asked = f"{'' if self.prefer is None else f' --prefer b{self.prefer}'}{' --below-log-start' * self.below_log_start}"
+        asked = "" if self.policy is None else f" cleanup.policy={self.policy}"
+        asked += (
+            f"{'' if self.prefer is None else f' --prefer b{self.prefer}'}{' --below-log-start' * self.below_log_start}"
+        )
         return f"{what}{asked}; {'; '.join(said) or 'no damage'}"
 
 
@@ -70,6 +75,8 @@ def case_of(seed: int, *, only: int | None = None) -> Case:
     damage(chance, copies)
     copies = [copy for copy in copies if copy.logs] or copies[:1]
     case = Case(seed, cluster, copies)
+    if chance.random() < 0.5:
+        case.policy = "compact" if cluster.style.is_compacted else "delete"
     if chance.random() < 1 / 3:
         if len(copies) > 1 and chance.random() < 0.7:
             case.prefer = chance.randrange(len(copies))

@@ -276,7 +276,9 @@ def style_of(chance: Random) -> Style:
     is_compacted = chance.random() < 0.35
     transactions = magic == 2 and chance.random() < 0.4
     idempotent = magic == 2 and chance.random() < 0.4
-    return Style(magic, is_compacted, transactions, idempotent, chance.choice((3, 8, 30)), chance.choice((350, 700, 1500)))
+    return Style(
+        magic, is_compacted, transactions, idempotent, chance.choice((3, 8, 30)), chance.choice((350, 700, 1500))
+    )
 
 
 class Life:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.partitions import name
 from tests.support.rescue_truth.disks import CLEANER, EPOCHS, MARK, METADATA, POINT, START, Bytes, Copy, segment_of
+from tests.support.segments import CONTROL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +56,7 @@ def header(chance: Random, copy: Copy) -> str | None:
     at, _ = chance.choice((*places, places[0], places[-1], places[-1]))
     fields = FIELDS if log.true[at + 16] == 2 else LEGACY_FIELDS
     often = ("baseOffset", "epoch") if fields is FIELDS else ("baseOffset",)
-    field = chance.choice((*fields, *often, *often, *often))
+    field = chance.choice((*fields, *3 * often, *often[-1:]))
     start, size = fields[field]
     if at + start + size > len(log.data):
         return None
@@ -121,6 +122,9 @@ def drop_batches(chance: Random, copy: Copy) -> str | None:
     log = copy.logs[path]
     places = list(placed(log))
     first = chance.randrange(len(places))
+    markers = [k for k, (at, _) in enumerate(places) if log.true[at + 16] == 2 and log.true[at + 22] & CONTROL]
+    if markers and chance.random() < 0.4:
+        first = chance.choice(markers)
     last = min(first + chance.choice((0, 0, 1, 2)), len(places) - 1)
     del log[places[first][0] : places[last][0] + places[last][1]]
     copy.note("dropped batches", path)
@@ -184,7 +188,9 @@ def older_file(chance: Random, copy: Copy) -> str | None:
     older = copy.older
     if older is None:
         return None
-    what = chance.choice((EPOCHS, EPOCHS, ".snapshot", ".txnindex", ".index", ".timeindex", START, MARK, POINT, CLEANER))
+    what = chance.choice(
+        (EPOCHS, EPOCHS, ".snapshot", ".txnindex", ".index", ".timeindex", START, MARK, POINT, CLEANER)
+    )
     if what.startswith("."):
         paths = sorted(path for path in {*copy.small, *older.small} if path.endswith(what))
         paths = paths if what == ".snapshot" else paths[-1:]
@@ -195,7 +201,7 @@ def older_file(chance: Random, copy: Copy) -> str | None:
         where, old = (copy.beside, older.beside) if path in older.beside else (copy.small, older.small)
         if where.get(path) == old.get(path):
             continue
-        if path in old and not what.startswith(".") or (path in old and path in where):
+        if (path in old and not what.startswith(".")) or (path in old and path in where):
             where[path] = old[path]
         elif what == ".snapshot" and path not in old:
             del where[path]
@@ -227,16 +233,17 @@ WAYS: tuple[tuple[Callable[[Random, Copy], str | None], int], ...] = (
     (drop_segment, 3),
     (rename, 2),
     (swap, 1),
-    (older_file, 4),
+    (older_file, 5),
     (missing_file, 3),
 )
 """The ways, and how often each is taken."""
 
 
 def damage(chance: Random, copies: list[Copy]) -> None:
-    """Damage copies in none to three ways."""
+    """Damage copies in none to three ways; more than one often meets the same copy."""
     ways, weights = zip(*WAYS, strict=True)
+    unlucky = chance.choice(copies)
     for _ in range(chance.choices((0, 1, 2, 3), (1, 5, 4, 3))[0]):
         for way in chance.choices(ways, weights, k=5):
-            if way(chance, chance.choice(copies)) is not None:
+            if way(chance, unlucky if chance.random() < 0.5 else chance.choice(copies)) is not None:
                 break

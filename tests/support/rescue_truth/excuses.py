@@ -2,7 +2,7 @@
 
 | kind | reason |
 |-|-|
-| a base offset | no other copy has the batch, and where it seems to belong nothing contradicts: its neighbours that are left leave room for it, and the end that other files know |
+| a base offset | no other copy has the batch, and where it seems to belong nothing contradicts: its neighbours that are left leave room for it, and the end that other files know; where a batch is the last one and nothing knows the end, all that one segment can hold is room |
 | a leader epoch | no other copy has the batch with its epoch, no file of epochs tells, and it does not fall from the batch before nor to the one behind |
 | the line | of the epochs that are newer than those of the branch that was taken at most one batch is left, and no file of epochs: one wrong bit looks the same |
 | a mix | no file of epochs tells that a newer epoch began at or before the foreign batches, and no batch that is left lies at their offsets or is of a higher epoch before them |
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.support.rescue_truth.truth import Placed, Truth
 
 _SEVERAL = 2
+MOST_IN_A_SEGMENT = 2**31
+"""Offsets that one segment can hold."""
 
 
 # --- header fields ------------------------------------------------------------------------------------------
@@ -40,7 +42,7 @@ def base_offset(truth: Truth, read: Read) -> bool:
 
 def _fits(truth: Truth, one: Placed, read: Read) -> bool:
     """Whether the neighbours that are left, and what tells the end of the log, leave room for a batch."""
-    copy = truth.case.copies[one.copy]
+    copy, end = truth.case.copies[one.copy], truth.end_evidence(one.copy)
     mine = [other for other in truth.placed if other.copy == one.copy and other.is_intact and other.has_base]
     here = (one.path, one.was.position)
     before = [other for other in mine if (other.path, other.was.position) < here]
@@ -49,14 +51,14 @@ def _fits(truth: Truth, one: Placed, read: Read) -> bool:
     first_behind = min((other.was.base for other in behind), default=None)
     if read.base <= last_before or (first_behind is not None and read.last >= first_behind):
         return False
-    if not behind and copy.end_evidence and read.last >= copy.end_evidence:
+    if not behind and read.last >= (end or last_before + MOST_IN_A_SEGMENT):
         return False
-    if read.base < segment_of(one.path) and ("renamed log", one.path) not in copy.damages:
+    is_named = truth.runs is None and ("renamed log", one.path) not in copy.damages
+    if is_named and read.base < segment_of(one.path):
         return False
-    is_dense = not truth.case.cluster.style.is_compacted
-    adjoins = any(other.was.last + 1 == one.was.base for other in before)
-    adjoins |= any(one.was.last + 1 == other.was.base for other in behind)
-    if is_dense and adjoins:
+    adjoins = any(one.was.last + 1 == other.was.base for other in behind)
+    adjoins |= any(other.was.last + 1 == one.was.base for other in before) and (bool(behind) or end > 0)
+    if adjoins and not truth.case.cluster.style.is_compacted:
         return False
     # elsewhere the same offsets are another batch's
     others = [other for other in truth.intact if other.copy != one.copy and other.has_base]
@@ -92,7 +94,7 @@ def _ascends(truth: Truth, one: Placed, told: int) -> bool:
 
 
 # --- branches -----------------------------------------------------------------------------------------------
-def tells_of_the_line(truth: Truth, off: Set[Ident], *, with_files: bool) -> bool:
+def tells_of_the_line(truth: Truth, off: Set[Ident]) -> bool:
     """Whether the disks tell that the line goes on in epochs above those of some batches that are not of it."""
     newest = max(truth.original(key).epoch for key in off)
     batches = {one.ident for one in truth.intact if one.ident in truth.line and one.has_epoch and one.has_base}
@@ -105,7 +107,7 @@ def tells_of_the_line(truth: Truth, off: Set[Ident], *, with_files: bool) -> boo
         for number, entries in truth.files_of_epochs()
         if truth.chains[number] <= truth.line and any(epoch > newest and epoch in known for epoch, _ in entries)
     ]
-    return with_files and bool(files)
+    return bool(files)
 
 
 def mixed(truth: Truth, found: Set[Ident]) -> bool:
@@ -146,9 +148,7 @@ def lost_offsets(truth: Truth, branch: Set[Ident], written: Set[int]) -> list[in
             at = entry[0]
             if at in written or not max(start, first) <= at < end or entry in truth.given:
                 continue
-            covering = [
-                entry in some for some, log, chain in held if log.first <= at < log.end and key in chain
-            ]
+            covering = [entry in some for some, log, chain in held if log.first <= at < log.end and key in chain]
             if covering and all(covering):
                 found.add(at)
     return sorted(found)
@@ -170,7 +170,7 @@ def _known(truth: Truth, branch: Set[Ident], written: Set[int]) -> tuple[int, in
     for number, copy in enumerate(truth.case.copies):
         if not truth.chains[number] <= branch:
             continue
-        ends.append(copy.end_evidence)
+        ends.append(truth.end_evidence(number))
         names = [path for path in (*copy.logs, *copy.small) if path[:20].isdigit() and not path.endswith(".snapshot")]
         firsts += [segment_of(path) for path in names if path not in copy.touched and not _is_renamed(copy.damages)]
     for one in truth.intact:
@@ -182,5 +182,3 @@ def _known(truth: Truth, branch: Set[Ident], written: Set[int]) -> tuple[int, in
 
 def _is_renamed(damages: Iterable[tuple[str, str]]) -> bool:
     return any(kind == "renamed log" for kind, _ in damages)
-
-

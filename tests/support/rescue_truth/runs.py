@@ -8,10 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from kdump.broker.clusters import TopicPolicies
+from kdump.broker.config import Config
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
 from kdump.finding import Finding
-from kdump.item import PartitionChecked
 from kdump.repair.apply import apply
 from kdump.repair.errors import RefusedError
 from kdump.repair.patch_header import WrongHeaders, plan_partition_patches
@@ -21,15 +22,13 @@ from kdump.rescue.salvage import Wanted, salvage
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
 from tests.support.healing import OPTIONS, Quick
 from tests.support.repair_trees import contents, means
-from tests.support.rescue_truth.cases import Case, case_of
+from tests.support.rescue_truth.cases import case_of
 from tests.support.rescue_truth.disks import PARTITION
 from tests.support.rescue_truth.truth import Truth
 from tests.support.rescue_truth.verdicts import Fault, Result, faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_HEADER_PATCHED = 17  # bytes of a header outside of the CRC
 
 
 class Outcome:
@@ -49,22 +48,24 @@ class Outcome:
 def salvaged(root: Path, seed: int) -> Outcome:
     """Salvage a case."""
     case = case_of(seed)
-    return _salvage(case, root, case.lay(root), is_of_runs=False)
+    return _salvage(Truth(case), root, case.lay(root))
 
 
-def _salvage(case: Case, root: Path, sources: list[Path], *, is_of_runs: bool) -> Outcome:
+def _salvage(truth: Truth, root: Path, sources: list[Path]) -> Outcome:
+    case = truth.case
     options = OPTIONS.replace(below_log_start=case.below_log_start)
     if case.prefer is not None:
         options = options.replace(prefer=str(sources[case.prefer]))
-    wanted = Wanted(str(root / "out"), PARTITION if is_of_runs else None, ())
+    if case.policy is not None:
+        options = options.replace(policies=TopicPolicies((), OPTIONS.limits, Config({"cleanup.policy": case.policy})))
+    wanted = Wanted(str(root / "out"), PARTITION if truth.runs is not None else None, ())
     items = list(salvage([str(path) for path in sources], wanted, options, Quick()))
     done = next((item for item in items if isinstance(item, SalvageDone)), None)
-    truth = Truth(case)
     if done is None:
         why = [item.why for item in items if isinstance(item, SalvageRefused)]
         return Outcome(case.seed, case.told, "refused" if why else "nothing", list(_unwritten(truth, why)))
     try:
-        result = Result.read(truth, root / "out", sources, says_lost=done.has_losses, is_of_runs=is_of_runs)
+        result = Result.read(truth, root / "out", sources, says_lost=done.has_losses)
     except ValueError as error:
         return Outcome(case.seed, case.told, "written", [("broken-result", str(error))])
     return Outcome(case.seed, case.told, "written", faults(result))
@@ -92,7 +93,6 @@ def patched(root: Path, seed: int) -> Outcome:
         for item in verify([str(directory)], VerifyOptions(deep=False)):
             if isinstance(item, Finding):
                 wrong.see(item)
-            assert not isinstance(item, PartitionChecked) or item.path
         try:
             plan = plan_partition_patches(str(directory), wrong)
             if not plan.changes or plan.refused:
@@ -116,22 +116,42 @@ def patched(root: Path, seed: int) -> Outcome:
 
 
 def carved(root: Path, seed: int) -> Outcome:
-    """Carve an image of the logs of a case, and salvage the runs."""
+    """Carve images of the logs of a case, and salvage the runs: one image a copy, or one that has them all."""
     case = case_of(seed)
     case.prefer, case.below_log_start = None, False
     chance = Random(seed)
-    parts = [chance.randbytes(chance.randrange(900))]
-    logs = [bytes(log.data) for copy in case.copies for log in copy.logs.values()]
-    chance.shuffle(logs)
-    for data in logs:
-        parts += [data, bytes(chance.randrange(600)) if chance.random() < 0.5 else chance.randbytes(chance.randrange(600))]
-    image = root / "image"
-    image.write_bytes(b"".join(parts))
-    for _ in carve([str(image)], CarveOptions(str(root / "runs")), lambda _run: "", Quick()):
-        pass
-    if not list((root / "runs").glob("run-*.log")):
+    logs = [[bytes(log.data) for log in copy.logs.values()] for copy in case.copies]
+    is_one = len(logs) > 1 and chance.random() < 0.3
+    if is_one:
+        logs = [[data for some in logs for data in some]]
+    found, sources = b"", []
+    for number, some in enumerate(logs):
+        image, runs = root / f"image{number}", root / f"runs{number}"
+        image.write_bytes(_image(chance, some))
+        for _ in carve([str(image)], CarveOptions(str(runs)), lambda _run: "", Quick()):
+            pass
+        data = b"".join(one.read_bytes() for one in sorted(runs.glob("run-*.log")))
+        sources += [runs] if data else []
+        found += data
+    if not sources:
         return Outcome(seed, case.told, "nothing", [])
-    return _salvage(case, root, [root / "runs"], is_of_runs=True)
+    made = _salvage(Truth(case, found), root, sources)
+    kind = "carve-one-image" if is_one else "carve"
+    return Outcome(seed, case.told, made.end, [(f"{kind}-{what}", told) for what, told in made.faults])
+
+
+def _image(chance: Random, logs: list[bytes]) -> bytes:
+    """Logs in any order, with what is no log between them."""
+    chance.shuffle(logs)
+    parts = [chance.randbytes(chance.randrange(900))]
+    for data in logs:
+        size = chance.randrange(600)
+        parts += [data, bytes(size) if chance.random() < 0.5 else chance.randbytes(size)]
+    return b"".join(parts)
+
+
+SORTS: dict[str, Callable[[Path, int], Outcome]] = {"salvages": salvaged, "patch-headers": patched, "carves": carved}
+"""What may be run, by the name of its option."""
 
 
 def run(kind: Callable[[Path, int], Outcome], root: Path, seed: int) -> Outcome:

@@ -57,9 +57,15 @@ class Placed(NamedTuple):
 
 @dataclass
 class Truth:
-    """What is true of a case."""
+    """What is true of a case.
+
+    Args:
+        case: with its copies.
+        runs: what carve has found, where only that was read: no file of a broker lies beside it; None for the copies.
+    """
 
     case: Case
+    runs: bytes | None = None
 
     # --- content --------------------------------------------------------------------------------------------
     @cached_property
@@ -157,17 +163,26 @@ class Truth:
 
     @cached_property
     def intact(self) -> list[Placed]:
-        """Those that are intact."""
-        return [one for one in self.placed if one.is_intact]
+        """Those that are intact; of an image those that carve finds: a message of magic 0 or 1 alone is none."""
+        found = [one for one in self.placed if one.is_intact]
+        return found if self.runs is None else [one for one in found if self._now(one) in self.runs]
+
+    def _now(self, one: Placed) -> bytes:
+        at = one.was.position
+        return bytes(self.case.copies[one.copy].logs[one.path].data[at : at + one.was.size])
 
     @cached_property
     def given(self) -> set[Entry]:
         """The records that some copy still has intact."""
         return {entry for one in self.intact for entry in one.was.entries}
 
+    def end_evidence(self, number: int) -> int:
+        """An offset up to which the log of a copy reached, as other files know."""
+        return self.case.copies[number].end_evidence if self.runs is None else 0
+
     def files_of_epochs(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-        """Yield the entries of each leader-epoch-checkpoint that is there, with the number of its copy; older ones too."""
-        for number, copy in enumerate(self.case.copies):
+        """Yield the entries of each leader-epoch-checkpoint, older ones too, with the number of its copy."""
+        for number, copy in enumerate(self.case.copies if self.runs is None else ()):
             if EPOCHS in copy.small:
                 lines = copy.small[EPOCHS].decode().splitlines()[2:]
                 yield number, [(int(epoch), int(start)) for epoch, start in (line.split() for line in lines)]
