@@ -1,4 +1,4 @@
-"""Salvage, patch-header and carve against a truth that is known: a model of a cluster, damage, and checks by brute force.
+"""Salvage, patch-header and carve against a truth that is known: a model of a cluster, damage, and brute force.
 
     python -m tests.support.rescue_truth --salvages 3000 --patch-headers 800 --carves 300 --seed 0 --jobs 2
 
@@ -16,5 +16,6 @@ kdump works on that; and what comes of it is held against what was there. Nothin
 | `truth` | what was at each offset, and what is left of it: branches, fates, losses, witnesses |
 | `verdicts` | the laws that a result of salvage keeps |
 | `runs` | salvage, patch-header and carve, each held against its laws |
+| `excuses` | what nobody can know, each kind with its reason |
 | `known` | kinds that do not hold yet |
 """

@@ -318,7 +318,7 @@ class Life:
         if chance.random() < 0.07:
             cluster.delete()
         self.backups += [log.copied() for log in cluster.replicas if not log.is_gone and log.batches]
-        if not is_first and chance.random() < 0.5:
+        if not is_first and chance.random() < 0.6:
             self._election()
 
     def _fetch(self, sure: float) -> None:
@@ -352,6 +352,9 @@ class Life:
         elif chance.random() < 0.7:
             cluster.write(chance.randrange(1, 5))
         cluster.elect(new.number, overlap=chance.random() < 0.06)
+        if chance.random() < 0.2:  # of the new epoch a segment has one batch, its last one
+            cluster.write(1)
+            new.roll()
         if chance.random() < 0.5:
             old.is_gone = True
         gone = [log for log in cluster.replicas if log.is_gone and log is not old]

@@ -233,7 +233,7 @@ WAYS: tuple[tuple[Callable[[Random, Copy], str | None], int], ...] = (
     (drop_segment, 3),
     (rename, 2),
     (swap, 1),
-    (older_file, 5),
+    (older_file, 6),
     (missing_file, 3),
 )
 """The ways, and how often each is taken."""

@@ -2,12 +2,16 @@
 
 | kind | reason |
 |-|-|
-| a base offset | no other copy has the batch, and where it seems to belong nothing contradicts: its neighbours that are left leave room for it, and the end that other files know; where a batch is the last one and nothing knows the end, all that one segment can hold is room |
-| a leader epoch | no other copy has the batch with its epoch, no file of epochs tells, and it does not fall from the batch before nor to the one behind |
-| the line | of the epochs that are newer than those of the branch that was taken at most one batch is left, and no file of epochs: one wrong bit looks the same |
-| a mix | no file of epochs tells that a newer epoch began at or before the foreign batches, and no batch that is left lies at their offsets or is of a higher epoch before them |
-| a loss | in a compacted topic a batch that is gone without a byte or a file of it looks like one that a cleaner took |
-| a loss | a cleaner has taken the record in one of the copies; or it lay below the log start of a copy, before the first offset or behind the last one that any file tells of |
+| a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
+| the last base offset | nothing knows the end: all that one segment can hold is room |
+| a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
+| the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
+| a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
+| a loss | a cleaner has taken the record in one of the copies |
+| a loss of a compacted topic | a batch that is gone without a byte or a file of it looks like a cleaned one |
+| a loss at the ends | it lay below the log start of a copy, or where no file tells that there was a log |
+| a loss that is none | it lies below where one of the copies begins: retention looks the same |
+| what stays out | a cleaner has taken it in another copy; or no later batch of its copy is written |
 """
 
 from __future__ import annotations
@@ -152,6 +156,17 @@ def lost_offsets(truth: Truth, branch: Set[Ident], written: Set[int]) -> list[in
             if covering and all(covering):
                 found.add(at)
     return sorted(found)
+
+
+def is_cleaned(truth: Truth, one: Placed) -> bool:
+    """Whether a cleaner has taken records of a batch in another copy: to follow that one is right too."""
+    for number, copy in enumerate(truth.case.copies):
+        log = copy.replica
+        if one.ident in truth.chains[number] and log.first <= one.was.base and one.was.last < log.end:
+            there = {entry for batch in log.batches for entry in entries(batch)}
+            if not there.issuperset(one.was.entries):
+                return True
+    return False
 
 
 def traced_offsets(truth: Truth) -> set[int]:

@@ -96,6 +96,15 @@ class Result:
         return {entry for one in self.batches for entry in one.read.entries}
 
     @cached_property
+    def contents(self) -> set[object]:
+        """The same without offsets."""
+        return {entry[1:] for one in self.batches for entry in one.read.entries}
+
+    def has(self, one: Placed) -> bool:
+        """Whether all records of a batch are written, at their offsets; one that has none counts as written."""
+        return self.entries.issuperset(one.was.entries)
+
+    @cached_property
     def offsets(self) -> set[int]:
         """The offsets that its batches have."""
         return {at for one in self.batches for at in range(one.read.base, one.read.last + 1)}
@@ -218,12 +227,9 @@ def _fate(result: Result, data: Written, fate: str, true: dict[Ident, str]) -> I
 def rows(result: Result) -> Iterator[Fault]:
     """Each intact batch of each source is written, or a row says what became of it."""
     for one in result.truth.intact:
-        if result.entries.issuperset(one.was.entries):
-            continue
-        if not one.was.entries:
-            continue  # a cleaner left it for its producer: it has no record
-        ranges = [(one.was.base, one.was.last), _as_stored(one)]
-        if not any(_tells(result, row, one, ranges) for row in result.rows):
+        if result.has(one) or (not one.has_base and result.contents.issuperset(e[1:] for e in one.was.entries)):
+            continue  # where records are written at other offsets, another law says so
+        if not any(_tells(result, row, one) for row in result.rows):
             kind = "untold" if one.has_base else "untold-moved"
             yield kind, f"b{one.copy} {one.path}: {one.was.base}..{one.was.last} is in no row"
 
@@ -233,10 +239,10 @@ def _as_stored(one: Placed) -> tuple[int, int]:
     return one.was.base + by, one.was.last + by
 
 
-def _tells(result: Result, row: dict[str, Any], one: Placed, ranges: list[tuple[int, int]]) -> bool:
+def _tells(result: Result, row: dict[str, Any], one: Placed) -> bool:
     if row["type"] not in ("divergent", "loss"):
         return False
-    covers = any(row["offset"] <= first and last <= row["lastOffset"] for first, last in ranges)
+    covers = _covers(row, one)
     if row["type"] == "divergent":
         return covers and (result.is_of_runs or row["source"] == str(result.sources[one.copy]))
     if covers:
@@ -265,14 +271,16 @@ def kept(result: Result) -> Iterator[Fault]:
         one.was.base
         for one in sound
         if one.ident in result.branch and one.was.last >= start and one.was.base < shared.get(one.copy, -1)
-        if not one.was.is_transactional and not written.intersection(range(one.was.base, one.was.last + 1))
+        if not one.was.is_transactional
+        and not excuses.is_cleaned(truth, one)
+        and not written.intersection(range(one.was.base, one.was.last + 1))
     }
     if out:
         yield "left-out", f"the batches at {sorted(out)} are intact, of the branch that was taken, and not written"
 
 
 def told_and_written(result: Result) -> Iterator[Fault]:
-    """What has a row is not written."""
+    """What has a row is not written: no offset of a loss, and of other branches no more records than stay out."""
     for row in result.losses(*LOST):
         both = result.offsets.intersection(range(row["offset"], min(row["lastOffset"], row["offset"] + 10_000) + 1))
         if both and not result.truth.case.cluster.has_overlaps:
@@ -280,12 +288,19 @@ def told_and_written(result: Result) -> Iterator[Fault]:
     if result.is_of_runs:
         return
     for row in (row for row in result.rows if row["type"] == "divergent"):
-        for one in result.truth.intact:
-            is_its = str(result.sources[one.copy]) == row["source"]
-            inside = row["offset"] <= one.was.base and one.was.last <= row["lastOffset"]
-            is_written = one.ident in result.idents and result.entries.issuperset(one.was.entries)
-            if is_its and inside and is_written and one.has_base and one.has_epoch:
-                yield "told-and-written", f"b{one.copy}: {one.was.base}..{one.was.last} is divergent, and written"
+        of = next(number for number, source in enumerate(result.sources) if str(source) == row["source"])
+        inside = [one for one in result.truth.intact if one.copy == of and _covers(row, one)]
+        out = sum(len(one.was.entries) for one in inside if not result.has(one))
+        if inside and row["records"] > out:
+            yield "told-and-written", f"b{of}: of {row['offset']}..{row['lastOffset']} divergent records are written"
+
+
+def _covers(row: dict[str, Any], one: Placed) -> bool:
+    """Whether a row has all offsets of a batch, as they were or as they are stored."""
+    return any(
+        row["offset"] <= first and last <= row["lastOffset"]
+        for first, last in ((one.was.base, one.was.last), _as_stored(one))
+    )
 
 
 def losses(result: Result) -> Iterator[Fault]:
@@ -315,5 +330,8 @@ def _is_in(at: int, ranges: list[tuple[int, int]]) -> bool:
 
 def quiet(result: Result) -> Iterator[Fault]:
     """Of copies that nothing has damaged nothing is lost."""
-    if not result.is_of_runs and not any(copy.damages for copy in result.truth.case.copies) and result.says_lost:
-        yield "false-loss", f"nothing is damaged, and lost are {[row['offset'] for row in result.losses(*LOST)]}"
+    copies = result.truth.case.copies
+    start = max(copy.replica.first for copy in copies)
+    lost = [row for row in result.losses(*LOST) if row["lastOffset"] >= start]
+    if lost and not result.is_of_runs and not any(copy.damages for copy in copies):
+        yield "false-loss", f"nothing is damaged, and lost are {[row['offset'] for row in lost]}"
