@@ -38,7 +38,8 @@ def base_offset(truth: Truth, read: Read) -> bool:
     """Whether nothing tells that the base offset of a batch, as it was written, is wrong."""
     times = {entry[1:] for entry in read.entries}
     same = [one for one in truth.placed if {entry[1:] for entry in one.was.entries} == times]
-    wrong = [one for one in same if one.is_intact and one.header[0] == (read.base if read.magic == 2 else read.last)]
+    stored = read.base if read.magic == 2 else read.last
+    wrong = [one for one in same if one.is_vouched_for and one.header[0] == stored]
     if not wrong or any(one.has_base for one in same):
         return False
     return all(_fits(truth, one, read) for one in wrong)
@@ -142,6 +143,8 @@ def lost_offsets(truth: Truth, branch: Set[Ident], written: Set[int]) -> list[in
     case = truth.case
     start = max(copy.replica.first for copy in case.copies)
     first, end = _known(truth, branch, written)
+    if case.prefer is not None:  # what others have behind the end of the chosen copy may be of another branch
+        end = min(end, max(case.copies[case.prefer].replica.end, max(written, default=-1) + 1))
     held = [
         ({entry for one in copy.replica.batches for entry in entries(one)}, copy.replica, truth.chains[number])
         for number, copy in enumerate(case.copies)

@@ -79,7 +79,12 @@ def _unwritten(truth: Truth, why: list[str]) -> list[Fault]:
         return [("nothing-written", f"{len(truth.intact)} batches are intact")]
     is_one = truth.branch_of({one.ident for one in truth.placed}) is not None
     are_sound = all(one.has_base and one.has_epoch for one in truth.placed)
-    return [("refused", why[0])] if is_one and are_sound else []
+    if not is_one or not are_sound:
+        return []
+    style = truth.case.cluster.style
+    kind = "-cleaned-legacy" if style.magic < 2 and style.is_compacted else ""
+    kind = kind or "-overlap" * truth.case.cluster.has_overlaps
+    return [(f"refused{kind}", why[0])]
 
 
 def patched(root: Path, seed: int) -> Outcome:

@@ -30,6 +30,7 @@ class Placed(NamedTuple):
         was: it, before.
         header: base offset and leader epoch as they lie there now.
         is_intact: all of it is as it was, but for these two.
+        is_vouched_for: its CRC and what that covers are as they were.
     """
 
     copy: int
@@ -38,6 +39,7 @@ class Placed(NamedTuple):
     was: Read
     header: tuple[int, int]
     is_intact: bool
+    is_vouched_for: bool
 
     @property
     def has_base(self) -> bool:
@@ -159,7 +161,8 @@ class Truth:
                 same = now[8:12] == was[8:12] and now[16 if magic_2 else 8 :] == was[16 if magic_2 else 8 :]
                 epoch = int.from_bytes(now[12:16], "big", signed=True) if magic_2 else -1
                 header = int.from_bytes(now[:8], "big", signed=True), epoch
-                yield Placed(number, path, key, replace(read, position=at), header, same)
+                vouched = now[17 if magic_2 else 12 :] == was[17 if magic_2 else 12 :]
+                yield Placed(number, path, key, replace(read, position=at), header, same, vouched)
 
     @cached_property
     def intact(self) -> list[Placed]:

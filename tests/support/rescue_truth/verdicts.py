@@ -141,12 +141,22 @@ def content(result: Result) -> Iterator[Fault]:
             continue
         if all(entry[1:] in result.truth.contents for entry in read.entries):
             if not excuses.base_offset(result.truth, read):
-                yield "wrong-offset", f"the batch at {read.base} has records of other offsets"
+                yield _offset_kind(result.truth, read), f"the batch at {read.base} has records of other offsets"
         else:
             yield "invented", f"the batch at {read.base} has records that never were"
     for key, count in Counter(one.ident for one in result.batches).items():
         if key is not None and count > 1:
             yield "twice", f"the batch at {key[1]} is written {count} times"
+
+
+def _offset_kind(truth: Truth, read: Read) -> str:
+    """Whether a wrong offset was kept, or a right one was changed."""
+    of = {entry[1:] for entry in read.entries}
+    is_right = any(one.is_intact and one.has_base for one in truth.placed if {e[1:] for e in one.was.entries} == of)
+    is_kept = any(
+        one.header[0] in (read.base, read.last) for one in truth.placed if {e[1:] for e in one.was.entries} == of
+    )
+    return f"{'wrong-offset' if is_kept or not is_right else 'right-offset-changed'}{'-legacy' * (read.magic < 2)}"
 
 
 def branches(result: Result) -> Iterator[Fault]:
@@ -180,10 +190,14 @@ def epochs(result: Result) -> Iterator[Fault]:
         was = result.truth.original(key).epoch
         is_excused = read.epoch != was and excuses.epoch(result.truth, key, read.epoch)
         if read.epoch != was and not is_excused:
-            yield "wrong-epoch", f"the batch at {read.base} has epoch {read.epoch}, and had {was}"
+            is_kept = any(one.ident == key and one.header[1] == read.epoch for one in result.truth.placed)
+            yield (
+                f"{'wrong-epoch' if is_kept else 'right-epoch-changed'}",
+                f"the batch at {read.base} has epoch {read.epoch}, and had {was}",
+            )
         at = bisect_right(starts, max(read.base, min(starts[0], read.last)) if starts else 0)  # below the log start
         told = result.epochs[at - 1][0] if at else None
-        if told != was and not is_excused and not _is_overlapped(result, read):
+        if told != was and read.epoch == was and not is_excused and not _is_overlapped(result, read):
             yield "wrong-epoch-file", f"{result.epochs} give {told} for the batch at {read.base}, which had {was}"
 
 
@@ -311,7 +325,8 @@ def losses(result: Result) -> Iterator[Fault]:
     """
     if result.branch is None or result.is_of_runs:
         return
-    gone = excuses.lost_offsets(result.truth, result.branch, result.offsets)
+    written = result.offsets.union(*(_true_offsets(result.truth, one.read) for one in result.batches if not one.ident))
+    gone = excuses.lost_offsets(result.truth, result.branch, written)
     is_compacted = result.truth.case.cluster.style.is_compacted
     traced = excuses.traced_offsets(result.truth) if is_compacted else set(gone)
     certainties = LOST if result.truth.case.policy == "delete" else (*LOST, "unexplained")
@@ -322,6 +337,12 @@ def losses(result: Result) -> Iterator[Fault]:
         yield "unsaid-loss", f"{silent[0]}..{silent[-1]} ({len(silent)} offsets) are lost, and no row says so"
         if not result.says_lost:
             yield "status-0", f"{silent[0]}..{silent[-1]} are lost, and the exit status is 0"
+
+
+def _true_offsets(truth: Truth, read: Read) -> set[int]:
+    """Where the records of a batch belong that is written elsewhere."""
+    of = {entry[1:] for entry in read.entries}
+    return {entry[0] for entry in truth.by_entry if entry[1:] in of}
 
 
 def _is_in(at: int, ranges: list[tuple[int, int]]) -> bool:
