@@ -179,6 +179,13 @@ def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
     return (None, at) if size < 0 else (data[at : at + size], at + size)
 
 
+def read_aborted(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield producer, first and last offset of each entry of a transaction index."""
+    for at in range(0, len(data) - 33, 34):
+        producer, first, last = struct.unpack_from(">qqq", data, at + 2)
+        yield producer, first, last
+
+
 class _Message(NamedTuple):
     offset: int
     flags: int

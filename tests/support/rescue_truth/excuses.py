@@ -7,6 +7,7 @@
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
 | the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
+| a fate | a cleaned log lost the marker without a byte of it, and no transaction index knows of it or of a later one |
 | a loss | a cleaner has taken the record in one of the copies |
 | a loss of a compacted topic | a batch that is gone without a byte or a file of it looks like a cleaned one |
 | a loss at the ends | it lay below the log start of a copy, or where no file tells that there was a log |
@@ -19,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.support.rescue_truth.batches import entries
+from tests.support.rescue_truth.cluster import ident
 from tests.support.rescue_truth.disks import EPOCHS, segment_of
 
 if TYPE_CHECKING:
@@ -135,6 +137,21 @@ def _is_betrayed(truth: Truth, base: int, last: int, epoch: int, main: Set[Ident
         (one.was.base <= last and base <= one.was.last) or (one.was.epoch > epoch and one.was.base < base)
         for one in left
     )
+
+
+# --- transactions -------------------------------------------------------------------------------------------
+def fate(truth: Truth, key: Ident, branch: Set[Ident]) -> bool:
+    """Whether nothing tells that the marker of a transaction is missing behind one of its batches."""
+    if not truth.case.cluster.style.is_compacted:
+        return False
+    one = truth.original(key)
+    who = one.producer[0]
+    line = truth.ordered(branch)
+    end = next((o for o in line if o.commits is not None and o.producer[0] == who and o.base > one.base), None)
+    dropped = any(kind == "dropped batches" for copy in truth.case.copies for kind, _ in copy.damages)
+    if end is None or not dropped or any(other.ident == ident(end) for other in truth.placed):
+        return False
+    return not any(pid == who and last > one.base for pid, _, last in truth.aborted_entries())
 
 
 # --- losses -------------------------------------------------------------------------------------------------

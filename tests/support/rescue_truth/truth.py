@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.support.rescue_truth.batches import Entry, Read, entries, read_log
+from tests.support.rescue_truth.batches import Entry, Read, entries, read_aborted, read_log
 from tests.support.rescue_truth.cluster import Ident, ident
 from tests.support.rescue_truth.damage import placed
 from tests.support.rescue_truth.disks import EPOCHS
@@ -182,6 +182,13 @@ class Truth:
     def end_evidence(self, number: int) -> int:
         """An offset up to which the log of a copy reached, as other files know."""
         return self.case.copies[number].end_evidence if self.runs is None else 0
+
+    def aborted_entries(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the entries of all transaction indexes that are there: producer, first and last offset."""
+        for copy in self.case.copies if self.runs is None else ():
+            for path, data in copy.small.items():
+                if path.endswith(".txnindex"):
+                    yield from read_aborted(data)
 
     def files_of_epochs(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """Yield the entries of each leader-epoch-checkpoint, older ones too, with the number of its copy."""
