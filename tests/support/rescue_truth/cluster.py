@@ -273,8 +273,8 @@ def _next_sequence(log: Log, who: int) -> tuple[int, int]:
 def style_of(chance: Random) -> Style:
     """Choose what a topic is like."""
     magic = chance.choice((2, 2, 2, 2, 2, 2, 2, 1, 0))
-    is_compacted = chance.random() < 0.35
-    transactions = magic == 2 and chance.random() < 0.4
+    is_compacted = chance.random() < 0.4
+    transactions = magic == 2 and chance.random() < 0.5
     idempotent = magic == 2 and chance.random() < 0.4
     return Style(
         magic, is_compacted, transactions, idempotent, chance.choice((3, 8, 30)), chance.choice((350, 700, 1500))

@@ -123,7 +123,7 @@ def drop_batches(chance: Random, copy: Copy) -> str | None:
     places = list(placed(log))
     first = chance.randrange(len(places))
     markers = [k for k, (at, _) in enumerate(places) if log.true[at + 16] == 2 and log.true[at + 22] & CONTROL]
-    if markers and chance.random() < 0.4:
+    if markers and chance.random() < 0.6:
         first = chance.choice(markers)
     last = min(first + chance.choice((0, 0, 1, 2)), len(places) - 1)
     del log[places[first][0] : places[last][0] + places[last][1]]

@@ -121,7 +121,7 @@ class Result:
 
 def faults(result: Result) -> list[Fault]:
     """All that does not hold of a result."""
-    laws = (content, branches, epochs, fates, rows, kept, told_and_written, losses, quiet)
+    laws = (content, branches, epochs, fates, rows, counts, kept, told_and_written, losses, quiet)
     return [one for law in laws for one in law(result)]
 
 
@@ -179,6 +179,10 @@ def epochs(result: Result) -> Iterator[Fault]:
     starts = [start for _, start in result.epochs]
     if [*result.epochs] != sorted(set(result.epochs)) or starts != sorted(set(starts)):
         yield "wrong-epoch-file", f"{result.epochs} do not ascend"
+    true = dict(result.truth.epochs(result.branch or ()))
+    early = [(epoch, start) for epoch, start in result.epochs if start < true.get(epoch, start)]
+    if early:
+        yield "wrong-epoch-file", f"{early} begin before their epochs did, of {true}"
     for read, key in result.batches:
         if key is None or read.magic < 2:
             continue
@@ -268,6 +272,22 @@ def _tells(result: Result, row: dict[str, Any], one: Placed) -> bool:
     return bool(row["position"] < at + size and at < row["position"] + row["length"])
 
 
+def counts(result: Result) -> Iterator[Fault]:
+    """Something is written; the rows tell what, and the last one how much of it."""
+    if not result.batches:
+        yield "empty-result", "no batch is written, and the result is called one"
+        return
+    told = {at for row in result.rows if row["type"] == "kept" for at in range(row["offset"], row["lastOffset"] + 1)}
+    if told != result.offsets:
+        odd = sorted(told ^ result.offsets)
+        yield "wrong-counts", f"{odd[0]}..{odd[-1]} are in rows as kept or in the logs, and not in both"
+    last = result.rows[-1]
+    have = len(result.batches), sum(len(one.read.entries) for one in result.batches), max(result.offsets) + 1
+    said = last["batches"], last["records"], last["logEndOffset"]
+    if said != have:
+        yield "wrong-counts", f"batches, records and end are {have}, and said to be {said}"
+
+
 def kept(result: Result) -> Iterator[Fault]:
     """An intact batch before one of its copy that is written is written too: two copies that share it share all before.
 
@@ -291,7 +311,11 @@ def kept(result: Result) -> Iterator[Fault]:
         and not written.intersection(range(one.was.base, one.was.last + 1))
     }
     if out:
-        yield "left-out", f"the batches at {sorted(out)} are intact, of the branch that was taken, and not written"
+        is_foreign = any("F15" in row["because"] for row in result.rows if row["type"] == "loss")
+        yield (
+            f"left-out{'-foreign' * is_foreign}",
+            f"the batches at {sorted(out)} are intact, of the branch that was taken, and not written",
+        )
 
 
 def told_and_written(result: Result) -> Iterator[Fault]:
@@ -307,7 +331,8 @@ def told_and_written(result: Result) -> Iterator[Fault]:
         inside = [one for one in result.truth.intact if one.copy == of and _covers(row, one)]
         out = sum(len(one.was.entries) for one in inside if not result.has(one))
         if inside and row["records"] > out:
-            yield "told-and-written", f"b{of}: of {row['offset']}..{row['lastOffset']} divergent records are written"
+            kind = f"told-and-written{'-cleaned' * result.truth.case.cluster.style.is_compacted}"
+            yield kind, f"b{of}: of {row['offset']}..{row['lastOffset']} divergent records are written"
 
 
 def _covers(row: dict[str, Any], one: Placed) -> bool:
