@@ -146,12 +146,12 @@ def content(result: Result) -> Iterator[Fault]:
 
 def _offset_kind(truth: Truth, read: Read) -> str:
     """Whether a wrong offset was kept, or a right one was changed."""
-    of = {entry[1:] for entry in read.entries}
-    is_right = any(one.is_intact and one.has_base for one in truth.placed if {e[1:] for e in one.was.entries} == of)
-    is_kept = any(
-        one.header[0] in (read.base, read.last) for one in truth.placed if {e[1:] for e in one.was.entries} == of
-    )
-    return f"{'wrong-offset' if is_kept or not is_right else 'right-offset-changed'}{'-legacy' * (read.magic < 2)}"
+    contents = {entry[1:] for entry in read.entries}
+    same = [one for one in truth.placed if {entry[1:] for entry in one.was.entries} == contents]
+    is_right = any(one.is_intact and one.has_base for one in same)
+    is_kept = any(one.header[0] in (read.base, read.last) for one in same)
+    kind = "right-offset-changed" if is_right and not is_kept else "wrong-offset"
+    return f"{kind}{'-legacy' * (read.magic < 2)}"
 
 
 def branches(result: Result) -> Iterator[Fault]:
@@ -159,9 +159,9 @@ def branches(result: Result) -> Iterator[Fault]:
     truth, case = result.truth, result.truth.case
     found = truth.branch_of(result.idents)
     if found is None:
-        off = sorted(truth.original(key).base for key in result.idents - truth.line)
+        bases = sorted(truth.original(key).base for key in result.idents - truth.line)
         if not excuses.mixed(truth, result.idents):
-            yield "mixed-branches", f"batches that are not of the line, at {off}, beside others that are"
+            yield "mixed-branches", f"batches that are not of the line, at {bases}, beside others that are"
         return
     if case.prefer is not None:
         own = {one.ident for one in truth.intact if one.copy == case.prefer and one.has_base}
@@ -223,7 +223,8 @@ def fates(result: Result) -> Iterator[Fault]:
             running.setdefault(who, []).append(one)
     for who, some in running.items():
         for data in some:
-            if true.get(data.ident) not in ("open", None) and who not in listed:  # type: ignore[arg-type]
+            ended = data.ident is not None and true.get(data.ident, "open") != "open"
+            if ended and who not in listed:
                 yield "wrong-fate", f"the transaction at {data.read.base} waits for its end, and nothing says so"
 
 
