@@ -102,6 +102,23 @@ def test_a_base_offset_is_right_where_the_epoch_file_begins_its_epoch(tmp_path: 
     assert patches(tmp_path) == []
 
 
+@wrong("the name of a log moves a batch that the batch behind it has in its place")
+def test_the_name_of_a_log_moves_no_batch_that_adjoins_the_next_one(tmp_path: Path) -> None:
+    cases.lost_first_of_a_segment(tmp_path)
+    assert patches(tmp_path) == []
+    made = rescued(tmp_path, "--set", "cleanup.policy=delete")
+    assert made.offsets == [*range(8), *range(11, 16)]
+    assert made.of("lost") == [(8, 10)]
+
+
+@wrong("two copies of a compressed message contradict each other where a cleaner took its last record")
+def test_cleaned_copies_of_a_compressed_message_do_not_contradict_each_other(tmp_path: Path) -> None:
+    cases.cleaned_wrappers(tmp_path)
+    made = rescued(tmp_path)
+    assert sorted(made.values) == [0, 1, 2, 3]
+    assert made.exit == 0
+
+
 # --- leader epochs ------------------------------------------------------------------------------------------
 @wrong("an epoch above those of the batches behind it gives a branch")
 def test_one_wrong_bit_never_wins_over_an_intact_replica(tmp_path: Path) -> None:
@@ -129,6 +146,22 @@ def test_an_older_epoch_file_changes_no_right_epoch(tmp_path: Path) -> None:
     made = rescued(tmp_path)
     assert made.epochs == [(0, 0), (1, 4)]
     assert made.of("patched") == []
+
+
+@wrong("a file that ends before a batch overwrites its epoch, though several bits would have to be wrong")
+def test_an_older_epoch_file_does_not_overwrite_the_epoch_of_the_last_batch(tmp_path: Path) -> None:
+    cases.older_file_before_the_last_batch(tmp_path)
+    assert patches(tmp_path) == []
+    made = rescued(tmp_path)
+    assert made.epochs == [(0, 0), (3, 4), (6, 8)]
+
+
+@wrong("an epoch that falls at a roll is kept, against the batches on both sides and the file")
+def test_an_epoch_that_falls_at_a_roll_is_restored(tmp_path: Path) -> None:
+    cases.epoch_flip_at_a_roll(tmp_path)
+    made = rescued(tmp_path)
+    assert [epoch for _, _, epoch in made.batches] == [2, 3, 3, 3]
+    assert made.epochs == [(2, 0), (3, 2)]
 
 
 # --- branches -----------------------------------------------------------------------------------------------
@@ -199,3 +232,23 @@ def test_without_the_option_the_records_below_the_log_start_are_counted(tmp_path
     assert b"25" in run.stdout
     batches = [one for log in (tmp_path / "out" / PARTITION).glob("*.log") for one in read_log(log.read_bytes())]
     assert sorted(one.base for one in batches) == list(range(25, 30))
+
+
+@wrong("the first entry of a file of epochs, which moves with the log start, is taken for the beginning of its epoch")
+@pytest.mark.parametrize("option", [(), ("--below-log-start",)], ids=["", "below"])
+def test_the_first_entry_of_an_epoch_file_that_moved_with_the_log_start_begins_no_epoch(
+    option: tuple[str, ...], tmp_path: Path
+) -> None:
+    cases.log_start_inside_a_batch(tmp_path)
+    made = rescued(tmp_path, *option)
+    assert made.offsets == list(range(0 if option else 10, 20))
+    assert {made.values[at] for at in range(10, 20)} == {f"new{at}".encode() for at in range(10, 20)}
+    assert made.of("lost") == []
+    assert made.exit == 0
+
+
+@wrong("the log start of a copy of another branch counts")
+def test_the_log_start_of_another_branch_leaves_the_chosen_copy_as_it_is(tmp_path: Path) -> None:
+    cases.log_start_of_another_branch(tmp_path)
+    made = rescued(tmp_path, "--prefer", f"b0/{PARTITION}")
+    assert made.offsets == list(range(12))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.support.partitions import Files, aborted, checkpoint, marker, meta, name, segment, snapshot, write
-from tests.support.segments import TIME, TRANSACTIONAL, Record, batch
+from tests.support.segments import TIME, TRANSACTIONAL, Record, batch, message, wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -109,6 +109,20 @@ def overlap_at_the_end(root: Path) -> None:
     _with_log_dir(root / "b0", files, end=12)
 
 
+def lost_first_of_a_segment(root: Path) -> None:
+    """The first batch of a segment is gone, and one is left in it; nothing else is damaged."""
+    some = [part(0, 4), part(4, 4), part(8, 3), part(11, 1), part(12, 4)]
+    _lay(root, replica([(0, some[:2]), (8, some[3:4]), (12, some[4:])], epochs=[(0, 0)], end=16))
+
+
+def cleaned_wrappers(root: Path) -> None:
+    """Two healthy copies of magic 1: a cleaner took the last record of a compressed message in one of them."""
+    head, tail = [message(1, at, b"v%d" % at, key=b"k%d" % at) for at in (0, 3)]
+    whole, cleaned = wrapper(1, 1, [b"v1", b"v2"]), wrapper(1, 1, [b"v1"])
+    for number, middle in enumerate((whole, cleaned)):
+        write(root / f"b{number}" / PARTITION, {name(0): head + middle + tail, "partition.metadata": _METADATA})
+
+
 # --- leader epochs ------------------------------------------------------------------------------------------
 def first_epoch_flip(root: Path) -> None:
     """One copy begins at 20, and its first epoch is one bit off; of the other the batch 20..21 is broken."""
@@ -136,6 +150,18 @@ def older_epoch_file(root: Path) -> None:
     """Nothing is damaged: epoch 1 began with the last batch of a segment, and the epoch file is an older copy."""
     some = parts(0, 4) + parts(4, 12, 1)
     _lay(root, replica([(0, some[:3]), (6, some[3:])], epochs=[(0, 0)], end=12))
+
+
+def older_file_before_the_last_batch(root: Path) -> None:
+    """Nothing is damaged: the last batch is the first of epoch 6, and the epoch file, an older copy, ends with 3."""
+    some = parts(0, 4) + parts(4, 8, 3) + parts(8, 10, 6)
+    _lay(root, replica([(0, some)], epochs=[(0, 0), (3, 4)], end=10))
+
+
+def epoch_flip_at_a_roll(root: Path) -> None:
+    """The first batch of a segment has a wrong bit in its epoch (3 -> 2), between batches of epoch 3."""
+    some = [part(0, 2, 2), part(2, 2, 3), part(4, 2, 3).with_epoch(2), part(6, 2, 3)]
+    _lay(root, replica([(0, some[:2]), (4, some[2:])], epochs=[(2, 0), (3, 2)], end=8))
 
 
 # --- branches -----------------------------------------------------------------------------------------------
@@ -216,6 +242,27 @@ def deleted_records(root: Path) -> None:
     """Somebody deleted all records below 25 by mistake; the segments that had them are still there."""
     logs = [(base, [part(at, 1) for at in range(base, base + 10)]) for base in (0, 10, 20)]
     _with_log_dir(root / "b0", replica(logs, epochs=[(0, 25)], end=30), end=30, start=25)
+
+
+def log_start_inside_a_batch(root: Path) -> None:
+    """Nothing is damaged: the log start of the last leader lies in a batch; the file begins the first epoch there.
+
+    The other is an old leader's copy. Source: LeaderEpochFileCache.truncateFromStart.
+    """
+    shared = parts(0, 8)
+    line = shared + parts(8, 12, 2, "new") + parts(12, 20, 3, "new")
+    led = replica([(0, line[:4]), (8, line[4:6]), (12, line[6:])], epochs=[(2, 11), (3, 12)], end=20)
+    _with_log_dir(root / "b0", led, end=20, start=11)
+    _with_log_dir(root / "b1", replica([(0, shared + parts(8, 12, 0, "old"))], epochs=[(0, 0)], end=12), end=12)
+
+
+def log_start_of_another_branch(root: Path) -> None:
+    """The log start of the last leader lies above all that an old leader has."""
+    shared = parts(0, 8)
+    line = shared + parts(8, 30, 2, "new")
+    _with_log_dir(root / "b0", replica([(0, shared + parts(8, 12, 0, "old"))], epochs=[(0, 0)], end=12), end=12)
+    led = replica([(0, line[:10]), (20, line[10:])], epochs=[(2, 20)], end=30)
+    _with_log_dir(root / "b1", led, end=30, start=20)
 
 
 def _with_log_dir(path: Path, files: Files, *, end: int, start: int | None = None) -> None:
