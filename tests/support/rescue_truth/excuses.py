@@ -1,0 +1,219 @@
+"""What nobody can know from what is left: each kind with its reason, and never looser than that.
+
+| kind | reason |
+|-|-|
+| a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
+| the last base offset | nothing knows the end: all that one segment can hold is room |
+| a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
+| the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
+| a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
+| a fate | a cleaned log lost the marker without a byte of it, and no transaction index knows of it or of a later one |
+| a loss | a cleaner has taken the record in one of the copies |
+| a loss of a compacted topic | a batch that is gone without a byte or a file of it looks like a cleaned one |
+| a loss at the ends | it lay below the log start of a copy, or where no file tells that there was a log |
+| a loss that is none | it lies below where one of the copies begins: retention looks the same |
+| what stays out | a cleaner has taken it in another copy; or no later batch of its copy is written |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.rescue_truth.batches import entries
+from tests.support.rescue_truth.cluster import ident
+from tests.support.rescue_truth.disks import EPOCHS, segment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Set
+
+    from tests.support.rescue_truth.batches import Read
+    from tests.support.rescue_truth.cluster import Ident
+    from tests.support.rescue_truth.truth import Placed, Truth
+
+_SEVERAL = 2
+MOST_IN_A_SEGMENT = 2**31
+"""Offsets that one segment can hold."""
+
+
+# --- header fields ------------------------------------------------------------------------------------------
+def base_offset(truth: Truth, read: Read) -> bool:
+    """Whether nothing tells that the base offset of a batch, as it was written, is wrong."""
+    times = {entry[1:] for entry in read.entries}
+    same = [one for one in truth.placed if {entry[1:] for entry in one.was.entries} == times]
+    stored = read.base if read.magic == 2 else read.last
+    wrong = [one for one in same if one.is_vouched_for and one.header[0] == stored]
+    if not wrong or any(one.has_base for one in same):
+        return False
+    return all(_fits(truth, one, read) for one in wrong)
+
+
+def _fits(truth: Truth, one: Placed, read: Read) -> bool:
+    """Whether the neighbours that are left, and what tells the end of the log, leave room for a batch."""
+    copy, end = truth.case.copies[one.copy], truth.end_evidence(one.copy)
+    mine = [other for other in truth.placed if other.copy == one.copy and other.is_intact and other.has_base]
+    here = (one.path, one.was.position)
+    before = [other for other in mine if (other.path, other.was.position) < here]
+    behind = [other for other in mine if (other.path, other.was.position) > here]
+    last_before = max((other.was.last for other in before), default=-1)
+    first_behind = min((other.was.base for other in behind), default=None)
+    if read.base <= last_before or (first_behind is not None and read.last >= first_behind):
+        return False
+    if not behind and read.last >= (end or last_before + MOST_IN_A_SEGMENT):
+        return False
+    is_named = truth.runs is None and ("renamed log", one.path) not in copy.damages
+    if is_named and read.base < segment_of(one.path):
+        return False
+    adjoins = any(one.was.last + 1 == other.was.base for other in behind)
+    adjoins |= any(other.was.last + 1 == one.was.base for other in before) and (bool(behind) or end > 0)
+    if adjoins and not truth.case.cluster.style.is_compacted:
+        return False
+    # elsewhere the same offsets are another batch's
+    others = [other for other in truth.intact if other.copy != one.copy and other.has_base]
+    return not any(other.was.base <= read.last and read.base <= other.was.last for other in others)
+
+
+def epoch(truth: Truth, key: Ident, told: int) -> bool:
+    """Whether nothing tells that the leader epoch of a batch, as it was written, is wrong."""
+    same = [one for one in truth.placed if one.ident == key]
+    wrong = [one for one in same if one.is_intact and one.header[1] == told]
+    if not wrong or any(one.has_epoch for one in same):
+        return False
+    was = truth.original(key)
+    for number, known in truth.files_of_epochs():
+        if key in truth.chains[number] and _ends_behind(truth, number, known, was.base):
+            return False
+    return all(_ascends(truth, one, told) for one in wrong)
+
+
+def _ends_behind(truth: Truth, number: int, known: list[tuple[int, int]], base: int) -> bool:
+    """Whether a file of epochs knows of an offset: it is not an older copy, or has an entry at or behind it."""
+    if not known or known[0][1] > base:
+        return False
+    return EPOCHS not in truth.case.copies[number].touched or known[-1][1] >= base
+
+
+def _ascends(truth: Truth, one: Placed, told: int) -> bool:
+    mine = [other for other in truth.placed if other.copy == one.copy and other.is_intact and other.has_epoch]
+    here = (one.was.base, one.was.position)
+    before = [other.was.epoch for other in mine if (other.was.base, other.was.position) < here]
+    behind = [other.was.epoch for other in mine if (other.was.base, other.was.position) > here]
+    return max(before, default=-1) <= told <= min(behind, default=told)
+
+
+# --- branches -----------------------------------------------------------------------------------------------
+def tells_of_the_line(truth: Truth, off: Set[Ident]) -> bool:
+    """Whether the disks tell that the line goes on in epochs above those of some batches that are not of it."""
+    newest = max(truth.original(key).epoch for key in off)
+    batches = {one.ident for one in truth.intact if one.ident in truth.line and one.has_epoch and one.has_base}
+    newer = [key for key in batches if truth.original(key).epoch > newest]
+    if len(newer) >= _SEVERAL:
+        return True
+    known = {epoch for epoch, _ in truth.epochs(truth.line)} | {truth.case.cluster.epoch}
+    files = [
+        number
+        for number, entries in truth.files_of_epochs()
+        if truth.chains[number] <= truth.line and any(epoch > newest and epoch in known for epoch, _ in entries)
+    ]
+    return bool(files)
+
+
+def mixed(truth: Truth, found: Set[Ident]) -> bool:
+    """Whether nothing tells that batches of two branches are of two."""
+    longest = max((truth.chain(key) for key in found), key=len)
+    for main in (truth.line, longest):
+        foreign = [truth.original(key) for key in found - main]
+        if foreign and not any(_is_betrayed(truth, one.base, one.last, one.epoch, main) for one in foreign):
+            return True
+    return False
+
+
+def _is_betrayed(truth: Truth, base: int, last: int, epoch: int, main: Set[Ident]) -> bool:
+    """Whether anything that is left tells that a batch is not of a branch."""
+    for number, known in truth.files_of_epochs():
+        if truth.chains[number] <= main and any(newer > epoch and start <= base for newer, start in known):
+            return True
+    left = [one for one in truth.intact if one.ident in main and one.has_base and one.has_epoch]
+    return any(
+        (one.was.base <= last and base <= one.was.last) or (one.was.epoch > epoch and one.was.base < base)
+        for one in left
+    )
+
+
+# --- transactions -------------------------------------------------------------------------------------------
+def fate(truth: Truth, key: Ident, branch: Set[Ident]) -> bool:
+    """Whether nothing tells that the marker of a transaction is missing behind one of its batches."""
+    if not truth.case.cluster.style.is_compacted:
+        return False
+    one = truth.original(key)
+    who = one.producer[0]
+    line = truth.ordered(branch)
+    end = next((o for o in line if o.commits is not None and o.producer[0] == who and o.base > one.base), None)
+    dropped = any(kind == "dropped batches" for copy in truth.case.copies for kind, _ in copy.damages)
+    if end is None or not dropped or any(other.ident == ident(end) for other in truth.placed):
+        return False
+    return not any(pid == who and last > one.base for pid, _, last in truth.aborted_entries())
+
+
+# --- losses -------------------------------------------------------------------------------------------------
+def lost_offsets(truth: Truth, branch: Set[Ident], written: Set[int]) -> list[int]:
+    """The offsets of a branch that damage has taken from every copy, and that something on the disks tells of."""
+    case = truth.case
+    start = max(copy.replica.first for copy in case.copies)
+    first, end = _known(truth, branch, written)
+    if case.prefer is not None:  # what others have behind the end of the chosen copy may be of another branch
+        end = min(end, max(case.copies[case.prefer].replica.end, max(written, default=-1) + 1))
+    held = [
+        ({entry for one in copy.replica.batches for entry in entries(one)}, copy.replica, truth.chains[number])
+        for number, copy in enumerate(case.copies)
+    ]
+    found = set()
+    for key in branch:
+        for entry in entries(truth.original(key)):
+            at = entry[0]
+            if at in written or not max(start, first) <= at < end or entry in truth.given:
+                continue
+            covering = [entry in some for some, log, chain in held if log.first <= at < log.end and key in chain]
+            if covering and all(covering):
+                found.add(at)
+    return sorted(found)
+
+
+def is_cleaned(truth: Truth, one: Placed) -> bool:
+    """Whether a cleaner has taken records of a batch in another copy: to follow that one is right too."""
+    for number, copy in enumerate(truth.case.copies):
+        log = copy.replica
+        if one.ident in truth.chains[number] and log.first <= one.was.base and one.was.last < log.end:
+            there = {entry for batch in log.batches for entry in entries(batch)}
+            if not there.issuperset(one.was.entries):
+                return True
+    return False
+
+
+def traced_offsets(truth: Truth) -> set[int]:
+    """The offsets of which bytes are left, damaged, or the other files of their log."""
+    found = {at for one in truth.placed if not one.is_intact for at in range(one.was.base, one.was.last + 1)}
+    for copy in truth.case.copies:
+        gone = {segment_of(path) for kind, path in copy.damages if kind == "dropped log"}
+        segments = (one for one in copy.replica.segments if one.base in gone)
+        found |= {at for one in segments for batch in one.batches for at in range(batch.base, batch.last + 1)}
+    return found
+
+
+def _known(truth: Truth, branch: Set[Ident], written: Set[int]) -> tuple[int, int]:
+    """From where, and up to where, the disks tell that there was a log."""
+    firsts, ends = [min(written, default=0)], [max(written, default=-1) + 1]
+    for number, copy in enumerate(truth.case.copies):
+        if not truth.chains[number] <= branch:
+            continue
+        ends.append(truth.end_evidence(number))
+        names = [path for path in (*copy.logs, *copy.small) if path[:20].isdigit() and not path.endswith(".snapshot")]
+        firsts += [segment_of(path) for path in names if path not in copy.touched and not _is_renamed(copy.damages)]
+    for one in truth.intact:
+        if one.ident in branch and one.has_base:
+            firsts.append(one.was.base)
+            ends.append(one.was.last + 1)
+    return min(firsts), max(ends)
+
+
+def _is_renamed(damages: Iterable[tuple[str, str]]) -> bool:
+    return any(kind == "renamed log" for kind, _ in damages)

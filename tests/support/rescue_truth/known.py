@@ -1,0 +1,75 @@
+"""Kinds of faults that are known, each with a number that shows it and what is right; one that is mended goes.
+
+`tests/rescue/test_rescue_truth.py` holds the sample to this table: no other kind may fail, and each number still does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SALVAGES, PATCHES, CARVES = "salvages", "patch-headers", "carves"
+
+_LOG_START = "the first entry of a file of epochs moves with the log start: it tells no beginning of an epoch"
+_EARLY_FILE = "an epoch file that ends early is true for what it has, and changes no epoch behind it"
+_LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
+_CLEANED_LEGACY = "a cleaner gives a wrapper of magic 0 or 1 other offsets: cleaned copies do not contradict each other"
+_NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
+_ADJOINS = "runs that adjoin in the image are neighbours, and a jump that no segment can hold is not kept"
+_ROWS = "what is left out has a row, what has a row is left out"
+_IMAGE = "runs of several copies in one image are several copies"
+_FOREIGN = "one batch out of place, or a wrong name, makes no foreign segment of a log"
+_ONE_BIT = "one wrong bit never wins over intact neighbours: an epoch above those behind it is wrong"
+
+
+class Known(NamedTuple):
+    """A kind that does not hold yet.
+
+    Args:
+        sort: of the run that shows it.
+        seed: its number.
+        right: what is right.
+    """
+
+    sort: str
+    seed: int
+    right: str
+
+
+KNOWN: dict[str, Known] = {
+    "wrong-branch": Known(SALVAGES, 100704, _LOG_START),
+    "mixed-branches": Known(SALVAGES, 1001, _LOG_START),
+    "empty-result": Known(SALVAGES, 275, f"{_LOG_START}; and the log start of a copy that does not count is none"),
+    "left-out": Known(SALVAGES, 143, _LOG_START),
+    "left-out-foreign": Known(SALVAGES, 399, _FOREIGN),
+    "right-epoch-changed": Known(SALVAGES, 475, _EARLY_FILE),
+    "wrong-epoch": Known(SALVAGES, 165, _ONE_BIT),
+    "wrong-epoch-file": Known(SALVAGES, 1175, _ONE_BIT),
+    "right-offset-changed": Known(SALVAGES, 462, _NAME),
+    "right-offset-changed-legacy": Known(SALVAGES, 387, _NAME),
+    "wrong-offset": Known(SALVAGES, 1860, _ADJOINS),
+    "wrong-offset-legacy": Known(SALVAGES, 40, _LEGACY),
+    "wrong-fate": Known(SALVAGES, 100080, "an index entry above an open batch of its producer proves a marker between"),
+    "untold": Known(SALVAGES, 820, _ROWS),
+    "told-and-written": Known(SALVAGES, 368, f"{_ROWS}; {_LEGACY}"),
+    "told-and-written-cleaned": Known(SALVAGES, 36, f"{_ROWS}: also where a larger copy of a batch was taken"),
+    "unsaid-loss": Known(SALVAGES, 2972, "what the files of a copy that led tell of its end is lost, or doubtful"),
+    "status-0": Known(SALVAGES, 2972, "what the files of a copy that led tell of its end is lost, or doubtful"),
+    "false-loss": Known(SALVAGES, 100329, _CLEANED_LEGACY),
+    "nothing-written": Known(SALVAGES, 2367, _FOREIGN),
+    "refused": Known(SALVAGES, 1118, _NAME),
+    "refused-cleaned-legacy": Known(SALVAGES, 12, _CLEANED_LEGACY),
+    "refused-overlap": Known(SALVAGES, 184, "an overlap that a new leader wrote is in all copies, cleaned or not"),
+    "patched-wrong": Known(PATCHES, 465, f"{_EARLY_FILE}; {_NAME}"),
+    "carve-wrong-epoch": Known(CARVES, 0, _ONE_BIT),
+    "carve-wrong-epoch-file": Known(CARVES, 0, _ONE_BIT),
+    "carve-wrong-offset": Known(CARVES, 5, _ADJOINS),
+    "carve-wrong-offset-legacy": Known(CARVES, 9, _LEGACY),
+    "carve-refused": Known(CARVES, 6, "of copies that do not contradict each other none is refused"),
+    "carve-refused-cleaned-legacy": Known(CARVES, 12, _CLEANED_LEGACY),
+    "carve-one-image-wrong-branch": Known(CARVES, 79, _IMAGE),
+    "carve-one-image-mixed-branches": Known(CARVES, 4, _IMAGE),
+    "carve-one-image-wrong-epoch": Known(CARVES, 4, _ONE_BIT),
+    "carve-one-image-wrong-epoch-file": Known(CARVES, 4, _ONE_BIT),
+    "carve-one-image-wrong-offset": Known(CARVES, 21, _ADJOINS),
+    "carve-one-image-left-out": Known(CARVES, 90, _IMAGE),
+}
