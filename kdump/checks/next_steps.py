@@ -18,7 +18,7 @@ from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.options import VerifyOptions
 from kdump.checks.removed_records import RemovedRecords
 from kdump.checks.segment import check_segment
-from kdump.checks.step_sentences import FROM_ANOTHER, MOST_NAMED, PersonSteps, StepKind, StepList
+from kdump.checks.step_sentences import DELETED_TOO, FROM_ANOTHER, MOST_NAMED, PersonSteps, StepKind, StepList
 from kdump.finding import Code, Finding, Severity, Trait, ignore
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
@@ -294,7 +294,7 @@ class PartitionSteps:
 
     def _step_list(self) -> StepList:
         """The steps, with those about what a broker is to remove."""
-        steps = StepList(self._path, self._removed.options)
+        steps = StepList(self._path, reads_deleted=self._removed.may_bring_back)
         self._removed.add_to(steps)
         return steps
 
@@ -375,7 +375,8 @@ class PartitionSteps:
     def _salvage(self, steps: StepList, what: str) -> None:
         """Add the step that writes what is intact to another directory."""
         whose = () if parse_partition(base_name(self._path)) else ("--name", "TOPIC-N")
-        command = command_line("salvage", named(self._path), *self._removed.options, "--to", "DIR", *whose)
+        deleted = DELETED_TOO if self._removed.may_bring_back else ()
+        command = command_line("salvage", named(self._path), *deleted, "--to", "DIR", *whose)
         brings = self._removed.brings()
         but = f", with {brings}" if brings else ""
         steps.add(StepKind.SALVAGE, command, what=what, but=but + (_BUT_IN_DOUBT if self._has_transactions else ""))

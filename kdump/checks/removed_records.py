@@ -63,10 +63,10 @@ class RemovedRecords:
         return self._command is not None
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """The options with which a salvage of the partition brings missing offsets back; none where they do not."""
+    def may_bring_back(self) -> bool:
+        """Whether a salvage of the partition that reads them too brings missing offsets back, as far as is known."""
         is_there = any(one.has_any(*lost) for lost in self._lost for one in (self._has, self._may_have))
-        return ("--deleted", "too") if self._joins and is_there else ()
+        return self._joins and is_there
 
     @property
     def _has_all_lost(self) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.had_elsewhere import HolesHadElsewhere
 from kdump.checks.run import LocalVerify, partitions_of, verify
-from kdump.checks.step_sentences import FROM_ANOTHER
+from kdump.checks.step_sentences import DELETED_TOO, FROM_ANOTHER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
@@ -250,11 +250,13 @@ class _KnownLosses:
                 steps.append(one.replace(why=one.why.replace(FROM_ANOTHER, source)))
             if join is not None and paths in joins:
                 first = steps[joins[paths]]
-                options = first.salvage_options or join.salvage_options
-                steps[joins[paths]] = first.replace(why=_FOR_ALL, command=_joining(paths, options))
+                reads_deleted = first.reads_deleted or join.reads_deleted
+                command = _joining(paths, reads_deleted=reads_deleted)
+                steps[joins[paths]] = first.replace(why=_FOR_ALL, command=command, reads_deleted=reads_deleted)
             elif join is not None:
                 joins[paths] = len(steps)
-                steps.append(join.replace(command=_joining(paths, join.salvage_options), why=_JOINED))
+                command = _joining(paths, reads_deleted=join.reads_deleted)
+                steps.append(join.replace(command=command, why=_JOINED))
         for paths, at in joins.items():  # the one directory takes the place of all these replicas
             behind = (one for one in steps[at + 1 :] if one.partition in paths)
             needless = tuple(one.n for one in behind if one.command is not None or one.damaged is not None)
@@ -317,9 +319,9 @@ class _KnownLosses:
                     yield self.holes.judged(part)
 
 
-def _joining(paths: Sequence[str], options: Sequence[str]) -> ShellCommand:
-    """The command that makes one partition of some replicas, with what lies beside their logs where that is lost."""
-    return command_line("salvage", *map(named, paths), *options, "--to", "DIR")
+def _joining(paths: Sequence[str], *, reads_deleted: bool) -> ShellCommand:
+    """The command that makes one partition of some replicas, with what a broker is to remove where that is missing."""
+    return command_line("salvage", *map(named, paths), *(DELETED_TOO if reads_deleted else ()), "--to", "DIR")
 
 
 def _parts(loss: Loss, others: Mapping[str, _Replicated]) -> Iterator[tuple[int, int, tuple[str, ...]]]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_NAMED = 3
 """Files that a sentence names."""
 
+DELETED_TOO = ("--deleted", "too")
+"""The options of a salvage that brings back what a broker is to remove."""
+
 FROM_ANOTHER = "from another replica, if one is sound"
 """What a step says where no other replica was looked at."""
 
@@ -121,12 +124,12 @@ class StepList:
 
     Args:
         partition: path of what a restore and salvage name.
-        options: of salvage, where it is to bring back what lies beside the logs.
+        reads_deleted: a salvage of it is to bring back what a broker is to remove beside its logs.
     """
 
-    def __init__(self, partition: str, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, partition: str, *, reads_deleted: bool = False) -> None:
         self._partition = partition
-        self._options = options
+        self._reads_deleted = reads_deleted
         self._steps: list[tuple[StepKind, ShellCommand | None, str, str]] = []
 
     def add(self, kind: StepKind, command: ShellCommand | None = None, /, **words: object) -> None:
@@ -154,7 +157,7 @@ class StepList:
                 damaged=damaged,
                 partition=self._partition,
                 why_once_compared=why_once_compared,
-                salvage_options=self._options,
+                reads_deleted=self._reads_deleted,
             )
 
 

@@ -166,4 +166,4 @@ class Step(Row, name="step"):
     damaged: str | None = None  # path of the partition directory that it restores or salvages as a whole
     partition: str | None = None  # path of the partition directory that it is about; None for something else
     why_once_compared: str = ""  # of one that asks other replicas: what to do where they were asked
-    salvage_options: tuple[str, ...] = ()  # for a salvage of the partition, to bring back what lies beside its logs
+    reads_deleted: bool = False  # a salvage of the partition brings back what a broker is to remove beside its logs
