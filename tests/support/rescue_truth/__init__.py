@@ -17,5 +17,6 @@ kdump works on that; and what comes of it is held against what was there. Nothin
 | `verdicts` | the laws that a result of salvage keeps |
 | `runs` | salvage, patch-header and carve, each held against its laws |
 | `excuses` | what nobody can know, each kind with its reason |
+| `show` | a case as lines for a person |
 | `known` | kinds that do not hold yet |
 """

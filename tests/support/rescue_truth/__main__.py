@@ -1,4 +1,8 @@
-"""The command: so many runs of each sort; the numbers that fail with their kinds, and how often each kind fails."""
+"""The command: so many runs of each sort; the numbers that fail with their kinds, and how often each kind fails.
+
+python -m tests.support.rescue_truth --salvages 3000 --patch-headers 800 --carves 300 --seed 0 --jobs 2
+python -m tests.support.rescue_truth --show salvages --seed 143 --keep DIR    # one case again, its files in DIR
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.rescue_truth.cases import case_of
 from tests.support.rescue_truth.known import KNOWN
 from tests.support.rescue_truth.runs import SORTS, Outcome, run
+from tests.support.rescue_truth.show import made, told
+from tests.support.rescue_truth.truth import Truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +42,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="number of the first run of each sort")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--quiet", action="store_true", help="only numbers and kinds, no sentences")
+    parser.add_argument("--show", choices=sorted(SORTS), help="show the run of one sort that has the number --seed")
+    parser.add_argument("--keep", type=Path, help="with --show: a new directory for its files")
     given = parser.parse_args()
+    if given.show is not None:
+        return _show(given.show, given.seed, given.keep)
     kinds: Counter[str] = Counter()
     first: dict[str, int] = {}
     with ProcessPoolExecutor(given.jobs) as pool:
@@ -60,6 +71,17 @@ def main() -> int:
     for kind, count in sorted(kinds.items()):
         print(f"{kind}: {count}, the first {first[kind]}{', known' if kind in KNOWN else ''}")
     return int(bool(kinds))
+
+
+def _show(sort: str, seed: int, keep: Path | None) -> int:
+    """Make one run, and say all of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = keep or Path(folder)
+        root.mkdir(exist_ok=True)
+        print(*told(Truth(case_of(seed))), sep="\n")
+        outcome = SORTS[sort](root, seed)
+        print(*made(root / "out"), outcome.end, *(f"{kind}: {what}" for kind, what in outcome.faults), sep="\n")
+    return int(bool(outcome.faults))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from tests.support.rescue_truth.cluster import Ident
     from tests.support.rescue_truth.truth import Placed, Truth
 
-_SEVERAL = 2
+SEVERAL = 2
+"""So many batches agree on an epoch by no single wrong bit."""
 MOST_IN_A_SEGMENT = 2**31
 """Offsets that one segment can hold."""
 
@@ -106,7 +107,7 @@ def tells_of_the_line(truth: Truth, off: Set[Ident]) -> bool:
     newest = max(truth.original(key).epoch for key in off)
     batches = {one.ident for one in truth.intact if one.ident in truth.line and one.has_epoch and one.has_base}
     newer = [key for key in batches if truth.original(key).epoch > newest]
-    if len(newer) >= _SEVERAL:
+    if len(newer) >= SEVERAL:
         return True
     known = {epoch for epoch, _ in truth.epochs(truth.line)} | {truth.case.cluster.epoch}
     files = [

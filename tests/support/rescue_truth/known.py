@@ -39,6 +39,7 @@ KNOWN: dict[str, Known] = {
     "wrong-branch": Known(SALVAGES, 100704, _LOG_START),
     "mixed-branches": Known(SALVAGES, 1001, _LOG_START),
     "empty-result": Known(SALVAGES, 275, f"{_LOG_START}; and the log start of a copy that does not count is none"),
+    "newest-left-out": Known(SALVAGES, 10000, _LOG_START),
     "left-out": Known(SALVAGES, 143, _LOG_START),
     "left-out-foreign": Known(SALVAGES, 399, _FOREIGN),
     "right-epoch-changed": Known(SALVAGES, 475, _EARLY_FILE),

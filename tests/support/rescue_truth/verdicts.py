@@ -121,7 +121,7 @@ class Result:
 
 def faults(result: Result) -> list[Fault]:
     """All that does not hold of a result."""
-    laws = (content, branches, epochs, fates, rows, counts, kept, told_and_written, losses, quiet)
+    laws = (content, branches, newest, epochs, fates, rows, counts, kept, told_and_written, losses, quiet)
     return [one for law in laws for one in law(result)]
 
 
@@ -172,6 +172,23 @@ def branches(result: Result) -> Iterator[Fault]:
     if off and excuses.tells_of_the_line(truth, off):
         bases = sorted(truth.original(key).base for key in off)
         yield "wrong-branch", f"batches at {bases} are of a branch that ended, and the disks tell"
+
+
+def newest(result: Result) -> Iterator[Fault]:
+    """What the last leader wrote in the newest epoch of which several batches are left is not all left out."""
+    truth, case = result.truth, result.truth.case
+    if case.prefer is not None or case.cluster.style.magic < 2:
+        return
+    start = 0 if case.below_log_start else max(copy.replica.first for copy in case.copies)
+    sound = (one for one in truth.intact if one.has_base and one.has_epoch and one.was.last >= start)
+    line = {one.ident: one.was for one in sound if one.ident in truth.line and not one.was.is_transactional}
+    epoch = max((was.epoch for was in line.values()), default=-1)
+    some = {key: was.base for key, was in line.items() if was.epoch == epoch and was.entries}
+    if len(some) >= excuses.SEVERAL and not result.idents & some.keys():
+        yield (
+            "newest-left-out",
+            f"the batches at {sorted(some.values())}, all of epoch {epoch}, are intact and stay out",
+        )
 
 
 def epochs(result: Result) -> Iterator[Fault]:
