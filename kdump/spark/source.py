@@ -464,7 +464,7 @@ class _WholeReader(_Reader):
         for place in places:
             for check in place.partitions:
                 if wanted.has_place(origins.of(check.path)):
-                    work.append((Directory.of(check), sighted(check.path, log_dirs, check.directory.listing)))
+                    work.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
                     sizes.append(sum(check.sizes))
         of_hosts = any(root.host is not None for root in options.roots)
         around = [*not_together(places, are_replicas=False, of_hosts=of_hosts)]

@@ -223,8 +223,12 @@ def is_of_its_index(partition: PartitionDir, base: int, limits: ReadLimits) -> b
     """
     if is_under_work(partition.listing.names):
         return True
+    number = partition.floor(base)
     with suppress(UnreadableError, OSError):
-        return _proofs(partition, partition.floor(base), limits).knows_nothing_else()
+        try:
+            return _proofs(partition, number, limits).knows_nothing_else()
+        finally:
+            partition.segment(number).close()
     return True
 
 
