@@ -91,7 +91,7 @@ class RunStatus(Dispatcher):
 
     @takes(Loss)
     def _loss(self, loss: Loss) -> None:
-        # What checkpoints alone know (K01) has warnings only; what the disk cannot read is 5, not damage.
+        # The finding K01 is a warning only: so the loss itself is the error. What a disk cannot read is 5, not damage.
         self._errors |= loss.counts and Code.F06.name not in loss.because
 
     @takes(RecordsUnread)

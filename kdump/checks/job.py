@@ -97,8 +97,8 @@ class OriginFacts(Value):
     cause: Code | None  # what explains all other findings of the segment, and was told before them
 
 
-class LostInLog(Value):
-    """Offsets of a log that readers do not get."""
+class MissingInLog(Value):
+    """Offsets of a log that readers do not get; the holes among them are not judged yet."""
 
     ranges: tuple[MissingRange, ...]  # in the order of offsets
     traced_to: int  # the offset after the last batch so far that shows a cleaner at work; 0 for none

@@ -13,7 +13,7 @@ from kdump.broker.missing.lost_holes import surroundings, walk_log
 from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.indexes import index_fold
-from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
+from kdump.checks.job import MissingInLog, SegmentJob, SegmentSummary
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.read_errors import judged
@@ -131,7 +131,7 @@ def _judged(
     losses = PartitionLosses(folder, os.path.basename(directory), job.start_offset, judge)
     holes = HoleFindings(losses)
     for result in check_segment(job, options):
-        if isinstance(result, LostInLog):
+        if isinstance(result, MissingInLog):
             judge.trace(result.traced_to)
             if kind is FileKind.LOG:
                 yield from holes.settle(losses.take(result.ranges))

@@ -396,6 +396,16 @@ class PartitionSteps:
         steps.add(StepKind.CUT, command, where=where, cost=cost)
 
 
+def _unsearched(found: Iterable[Finding]) -> list[int]:
+    """The positions from which on no batch was looked for in a log."""
+    limits = [one for one in found if one.code is Code.L12]
+    if not limits:
+        return []
+    from kdump.format.batch.gap import is_unsearched
+
+    return [one.position or 0 for one in limits if is_unsearched(one)]
+
+
 def _salvage_keeps_more(cut: _Segment, later: Sequence[SegmentJob]) -> bool:
     """Whether `kdump salvage` keeps records that a cut at the first damage takes away.
 
@@ -440,7 +450,7 @@ class _Segment:
         errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
         self._state = LogState(self.log, job.base_offset, job.next_base, job.around, errors)
         self.damage = self._state.damage  # of its log, that no patch mends; by position
-        self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
+        self._not_searched = _unsearched(one for one in found if one.file == self.log)
         self.is_foreign = any(one.code is Code.F15 for one in found)  # it is not the segment of its name
         indexes = [one for one in found if self._is_of_index(one)]
         self.unsound = [one for one in indexes if Trait.CAUSE not in _cause(one).traits]

@@ -13,7 +13,7 @@ from kdump.broker.missing.damage import DamageFold, below, last_offset
 from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges
 from kdump.broker.producer.replay import ProducerFold, SegmentProducers
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import IndexVerdict, LostInLog
+from kdump.checks.job import IndexVerdict, MissingInLog
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity, Trait
@@ -49,7 +49,7 @@ class Observer:
     """Watches one thing of a segment; most need only one of the two calls."""
 
     def window(self, window: Window, offsets: OffsetFold) -> None:
-        """Take the next batches; `offsets` has judged those before them."""
+        """Take the next batches; `offsets` has them too, and from its first undecided position on it may blame them."""
 
     def finding(self, finding: Finding) -> None:
         """Take what is wrong with a file of the segment; the findings about batches come before their window."""
@@ -106,15 +106,21 @@ class EndWatch(Observer):
         self._segment = segment
         self._size = size
         self.is_unknown = job.is_held and job.is_last  # what was appended meanwhile is in its indexes only
-        self.offset = job.base_offset  # until all batches are read: then that after the last one
+        self._file = job.files[FileKind.LOG]
+        self.offset: int | None = None  # that after the last batch, once all are read
 
     def finding(self, finding: Finding) -> None:
         """Note whether a part of the log was not searched."""
-        self.is_unknown |= finding.code is Code.L12
+        if finding.code is Code.L12 and finding.file == self._file and not self.is_unknown:
+            from kdump.format.batch.gap import is_unsearched  # few logs have a gap
+
+            self.is_unknown = is_unsearched(finding)
 
     def hides(self, finding: Finding) -> bool:
         """Tell whether a finding is about what may lie behind an end that nobody knows."""
-        return self.is_unknown and Trait.BEYOND_END in finding.code.traits and (finding.offset or 0) >= self.offset
+        if not self.is_unknown or self.offset is None:
+            return False
+        return Trait.BEYOND_END in finding.code.traits and (finding.offset or 0) >= self.offset
 
     def by_all_other_files(self) -> int | None:
         """Return where the log ends by them; while a broker writes they may be older than what was read."""
@@ -238,7 +244,7 @@ class CompactionWatch(Observer):
 
 
 class FindingSink:
-    """Hands findings on, but for those that compaction may explain: these once it is known whether it was at work."""
+    """Hands findings on, but for those that compaction may explain: these once it is known if the log has holes."""
 
     def __init__(self, found: list[Finding | OpenFailure], compaction: CompactionWatch) -> None:
         self._found = found
@@ -253,7 +259,7 @@ class FindingSink:
             self._found.append(finding)
 
     def release(self) -> None:
-        """Hand on what was held, at every end of a walk: notes, where compaction was at work."""
+        """Hand on what was held, at every end of a walk: notes in a log with holes, whoever made them."""
         held, self._held = self._held, []
         for finding in held:
             is_note = self._compaction.has_holes
@@ -403,7 +409,7 @@ class MissingWatch(Observer):
         """The findings about a window's batches and records are all there."""
         self._fold.window(partial(_records_at, window))
 
-    def ranges(self, *, is_end: bool) -> Iterator[LostInLog]:
+    def ranges(self, *, is_end: bool) -> Iterator[MissingInLog]:
         """Yield what is known by now, if that is much; at the end all of it."""
         if not (is_end or self._fold.is_full):
             return
@@ -412,7 +418,7 @@ class MissingWatch(Observer):
             ranges += self._proven.rest()
         self._note_markers(ranges)
         if ranges or (is_end and self._traced_to):
-            yield LostInLog(tuple(ranges), self._traced_to)
+            yield MissingInLog(tuple(ranges), self._traced_to)
 
     def finish(self, last: int | None, max_timestamp: int | None, *, is_end_unknown: bool) -> None:
         """Take what is missing behind the last batch, with offset `last`."""

@@ -15,7 +15,7 @@ from kdump.broker.missing.lost_holes import surroundings
 from kdump.broker.missing.ranges import MissingRange
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.hole_findings import HoleFindings
-from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
+from kdump.checks.job import MissingInLog, SegmentJob, SegmentSummary
 from kdump.checks.log_start_reason import log_start_reason
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
@@ -69,7 +69,7 @@ class PartitionCheck:
         self.checkpoint_findings: list[Finding] = []  # K01 and K02, for whoever judges the files of the log directory
         self._end = 0
         self._has_epochs = self._is_damaged = False
-        self._in_hand: list[LostInLog] = []  # of the segment that is judged
+        self._in_hand: list[MissingInLog] = []  # of the segment that is judged
         self._causes = PartitionCauses(directory, self._has_trace)
         self._is_read = True  # up to the end of the last log so far
         self._ends: list[int] = []  # of the logs so far; of one that was not read, where the next one begins
@@ -218,7 +218,7 @@ class PartitionCheck:
             if self._swaps is not None:
                 yield from self._swaps.beside(job.files.values())
             for result in results(number):
-                if isinstance(result, LostInLog):
+                if isinstance(result, MissingInLog):
                     held.append(result)
                     if len(held) == _HELD:  # whatever the log turns out to be
                         yield from holes.settle(self._lost_in(held))
@@ -246,12 +246,12 @@ class PartitionCheck:
             return False
         return facts.dense_from < job.next_base < facts.end_offset
 
-    def _lost_in(self, some: Iterable[LostInLog]) -> Iterator[Loss]:
+    def _lost_in(self, some: Iterable[MissingInLog]) -> Iterator[Loss]:
         for one in some:
             self._judge.trace(one.traced_to)
             yield from self._losses.take(self._with_lost_logs(one.ranges))
 
-    def _lost_of_foreign(self, job: SegmentJob, held: Sequence[LostInLog]) -> Sequence[LostInLog]:
+    def _lost_of_foreign(self, job: SegmentJob, held: Sequence[MissingInLog]) -> Sequence[MissingInLog]:
         """What a segment had whose place a log of another partition has taken; where it ended, others may know."""
         log = job.files[FileKind.LOG]
         ends = [offset for offset, _ in job.known_ends] if job.next_base is None else [job.next_base]
@@ -259,7 +259,7 @@ class PartitionCheck:
             return held
         offsets, size = (job.base_offset, max(ends) - 1), self._size(log)
         lost = MissingRange(*offsets, (Code.F15.name,), log, length=size, certainty=Certainty.LOST)
-        return [LostInLog((lost,), 0)]
+        return [MissingInLog((lost,), 0)]
 
     def _lost_before(self) -> Iterator[Loss]:
         """What the logs before the first one had; where none is here, what all of them had."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.checks.job import LostInLog, OriginFacts, SegmentJob, SegmentSummary
+from kdump.checks.job import MissingInLog, OriginFacts, SegmentJob, SegmentSummary
 from kdump.checks.observers import (
     CompactionWatch,
     DiskErrorWatch,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from kdump.checks.options import VerifyOptions
 
-Result = Finding | OpenFailure | Progress | LostInLog | SegmentSummary
+Result = Finding | OpenFailure | Progress | MissingInLog | SegmentSummary
 
 
 def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
@@ -65,10 +65,10 @@ def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
         check = _SegmentCheck(job, options, files, TolerantSource(log), found)
         for progress in check.walk():
             yield from _wanted(found, job.only)
-            yield from check.losses(is_end=False)
+            yield from check.missing(is_end=False)
             yield progress
         yield from _wanted(found, job.only)
-        yield from check.losses(is_end=True)
+        yield from check.missing(is_end=True)
         yield check.summary()
 
 
@@ -193,7 +193,7 @@ class _SegmentCheck:
         watch.indexes.close()
         yield Progress(size, size, self._log.name)
 
-    def losses(self, *, is_end: bool) -> Iterator[LostInLog]:
+    def missing(self, *, is_end: bool) -> Iterator[MissingInLog]:
         """Yield what readers do not get, if much of it is known by now; at the end all of it."""
         if self._watch.missing is not None:
             yield from self._watch.missing.ranges(is_end=is_end)
@@ -205,7 +205,7 @@ class _SegmentCheck:
         return SegmentSummary(
             batches=watch.figures.batches,
             records=watch.records.count,
-            end_offset=watch.end.offset,
+            end_offset=self._job.base_offset if watch.end.offset is None else watch.end.offset,
             is_read=self._is_read,
             has_epochs=watch.origin.has_epochs,
             has_holes=watch.compaction.has_holes,
@@ -239,8 +239,7 @@ class _SegmentCheck:
             if self._options.progress or self._found:
                 yield end
         last = offsets.last
-        if last is not None:
-            watch.end.offset = last + 1
+        watch.end.offset = self._job.base_offset if last is None else last + 1
         watch.origin.finish(last)
         watch.epochs.finish(size)
         watch.compaction.at_end()
@@ -283,5 +282,5 @@ class _SegmentCheck:
                 watch.report(finding)
         if not size:
             watch.report(Finding(Code.F02, self._log.name))
-        yield from watch.indexes.finish(watch.end.offset, size, watch.figures.last_batch_at)
+        yield from watch.indexes.finish(watch.end.offset or 0, size, watch.figures.last_batch_at)
         watch.indexes.report_missing(size, is_damaged=watch.is_damaged)

@@ -236,12 +236,12 @@ class PartitionSalvage:
                 self._load(number, copy, log, TolerantSource(opened, OSError))
                 done += opened.size
                 yield Progress(done, total, log.path)
-            self._judge_checkpoint(number)
+            self._drop_checkpoint_of_other_history(number)
             if not copy.is_carved:
                 unread = evidence_of(copy.directory).rows_unread
                 self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
-                self._mend_offsets(number)
+                self._mend_first_batches(number)
         self._mend_by_copies()
         self._mend_in_holes()
         self._sort_logs()
@@ -404,7 +404,7 @@ class PartitionSalvage:
         segment = copy.segment(log, self._cache)
         return lambda: evidence_of(copy.directory).end(BESIDE, segment)
 
-    def _mend_offsets(self, copy: int) -> None:
+    def _mend_first_batches(self, copy: int) -> None:
         """The first batch of a log has the log before it and its file name for neighbours."""
         own = [number for number, one in enumerate(self.read) if one.copy == copy]
         if self._has_trace(copy):
@@ -459,7 +459,7 @@ class PartitionSalvage:
             self.problems.append(OpenFailure(log.path, "read", sentence))
         self.read.append(ReadLog(log, number, raw, facts.overlay(raw), facts))
 
-    def _judge_checkpoint(self, number: int) -> None:
+    def _drop_checkpoint_of_other_history(self, number: int) -> None:
         """Read the logs of a copy again without the checkpoint of another one that tells of another history."""
         copy = self._copies[number]
         while (other := self._checkpoint_for(copy)) is not copy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from tests.support.partitions import name
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.scenes import GOLDENS, SCENES, said
 from tests.support.segments import batch
+from tests.support.verify_runs import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -377,3 +379,29 @@ def test_what_a_salvage_has_told_of_is_status_0(tmp_path: Path) -> None:
     run = run_kdump(["verify", "out", "--format", "json"], tmp_path)
     assert b'"type":"loss"' in run.stdout
     assert run.exit == 0
+
+
+def test_a_batch_over_the_limit_hides_no_end_that_is_cut_off(tmp_path: Path) -> None:
+    """Its records are not read (5), and the batch is intact: where the log ends is known."""
+    tree = copy_tree(FIXTURES / "kafka-4.3.1" / "clean" / "node1" / "zstd-0", tmp_path / "zstd-0")
+    log = max(tree.glob("*.log"))
+    last = list(kdump.Log(log).batches())[-1]
+    os.truncate(log, last.position)
+    expected = [one[2:4] + one[5:] for one in losses(tree)]
+    assert expected == [(last.base_offset, last.last_offset, "lost")]
+    assert [one[2:4] + one[5:] for one in losses(tree, "--max-batch-bytes", "2048")] == expected
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_wrong_entry_in_the_middle_of_a_time_index_is_told_while_a_broker_writes(
+    is_held: bool, tmp_path: Path
+) -> None:
+    folder = copy_tree(FIXTURES / "kafka-4.3.1" / "clean" / "node1" / "plain-0", tmp_path / "data" / "plain-0")
+    index = max(folder.glob("*.timeindex"))
+    with index.open("r+b") as file:
+        time = int.from_bytes(file.read(8), "big")
+        file.seek(0)
+        file.write((time + 1).to_bytes(8, "big"))
+    with held(tmp_path / "data") if is_held else nullcontext():
+        codes = [one["code"] for one in rows(folder) if one["type"] == "finding" and one["severity"] == "error"]
+    assert codes == ["T04"]

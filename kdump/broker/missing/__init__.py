@@ -7,6 +7,6 @@
 | `index_proofs` | what the indexes of a log know of batches that are not in it |
 | `judge` | whether a hole is lost, absent or unexplained |
 | `losses` | what of it is told, each offset once |
-| `lost_holes` | all of that for one partition, in one walk over its headers: for dump, lookups, groups |
+| `lost_holes` | which holes with batches behind them are lost, in one walk over headers: for dump, lookups, groups |
 | `findings` | the findings about holes |
 """

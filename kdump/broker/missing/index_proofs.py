@@ -6,7 +6,8 @@ the hole agrees with the log as it is: then the index is not that of the whole l
 indexes again, so a log that compaction has made proves nothing; but while it works, and after a crash, index and log
 may be of different times: zeros at the end of the last index, `.swap` and `.cleaned` files show that.
 
-A time index proves nothing, for it may be an older copy, nor do the other offsets of a transaction index.
+A time index proves nothing of a hole, for it may be an older copy (of the end of the last log see `DamageFold.finish`);
+nor do the other offsets of a transaction index.
 
 Source: LogSegment.append, OffsetIndex.append, Cleaner.cleanSegments, LogSegment.recover.
 """

@@ -349,6 +349,11 @@ def not_searched(why: str) -> dict[str, int | str | None]:
     return {"why": why, "remedy": _REMEDIES[why]}
 
 
+def is_unsearched(finding: Finding) -> bool:
+    """Tell whether a finding is about bytes in which no batch was looked for: L12 is of other limits too."""
+    return finding.code is Code.L12 and finding.values.get("why") in _REMEDIES
+
+
 def zeros_until(source: Source, position: int, end: int) -> int:
     """The first position in [position, end) whose byte is not zero; holes are not read."""
     while position < end:
