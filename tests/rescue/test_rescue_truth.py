@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +16,16 @@ from tests.support.hole_logs import Batch
 from tests.support.rescue_truth.__main__ import many
 from tests.support.rescue_truth.batches import Legacy, entries, read_log
 from tests.support.rescue_truth.cases import case_of
+from tests.support.rescue_truth.disks import PARTITION
 from tests.support.rescue_truth.known import KNOWN
+from tests.support.rescue_truth.runs import salvaged
 from tests.support.rescue_truth.truth import Truth
-from tests.support.segments import GZIP, NONE, TIME
+from tests.support.rescue_truth.verdicts import Result, faults
+from tests.support.segments import CONTROL, GZIP, NONE, TIME, with_crc
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.rescue_truth.runs import Outcome
 
 SAMPLE = {"salvages": range(0, 3000, 75), "patch-headers": range(0, 800, 40), "carves": range(0, 300, 15)}
@@ -48,6 +55,80 @@ def test_a_known_kind_still_fails(kind: str) -> None:
     """One that does not fail any more is to leave the table, so that it never fails again unseen."""
     (outcome,) = many(KNOWN[kind].sort, [KNOWN[kind].seed])
     assert kind in {found for found, _ in outcome.faults}
+
+
+# --- the laws themselves --------------------------------------------------------------------------------------
+def _batches(log: bytes) -> list[bytes]:
+    return [log[one.position : one.position + one.size] for one in read_log(log)]
+
+
+def _without_a_marker(parts: list[bytes]) -> list[bytes]:
+    at = next(k for k, one in enumerate(parts) if one[22] & CONTROL)
+    return parts[:at] + parts[at + 1 :]
+
+
+def _with_base(one: bytes, by: int) -> bytes:
+    return (int.from_bytes(one[:8], "big") + by).to_bytes(8, "big") + one[8:]
+
+
+def _with_last_byte(one: bytes) -> bytes:
+    return with_crc(one[:-2] + bytes([one[-2] ^ 1]) + one[-1:])
+
+
+BREACHES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "invented": lambda parts: [_with_last_byte(parts[0]), *parts[1:]],
+    "twice": lambda parts: [*parts, parts[0]],
+    "right-offset-changed": lambda parts: [*parts[:-1], _with_base(parts[-1], 7)],
+    "right-epoch-changed": lambda parts: [*parts[:-1], parts[-1][:15] + bytes([parts[-1][15] ^ 4]) + parts[-1][16:]],
+    "changed-header": lambda parts: [with_crc(parts[0][:50] + b"\x07" + parts[0][51:]), *parts[1:]],
+    "untold": lambda parts: parts[:-1],
+    "wrong-counts": lambda parts: parts[:-1],
+    "wrong-fate": _without_a_marker,
+    "broken-result": lambda parts: [*parts[:-1], parts[-1][:-1]],
+}
+
+
+@pytest.fixture(scope="module")
+def rescue(tmp_path_factory: pytest.TempPathFactory) -> tuple[Truth, Path]:
+    """An undamaged copy of a log with transactions that ended, salvaged: nothing is wrong with it."""
+    for seed in range(1000):
+        case = case_of(seed)
+        sound = len(case.copies) == 1 and not case.copies[0].damages and not case.cluster.style.is_compacted
+        if sound and len(case.copies[0].logs) == 1 and "aborted" in Truth(case).fates(Truth(case).line).values():
+            root = tmp_path_factory.mktemp("rescue")
+            assert salvaged(root, seed).faults == []
+            return Truth(case), root
+    raise AssertionError("no such case")
+
+
+@pytest.mark.parametrize("kind", BREACHES)
+def test_a_law_sees_what_breaks_it(kind: str, rescue: tuple[Truth, Path], tmp_path: Path) -> None:
+    truth, root = rescue
+    out = Path(shutil.copytree(root / "out", tmp_path / "out"))
+    (log,) = (out / PARTITION).glob("*.log")
+    log.write_bytes(b"".join(BREACHES[kind](_batches(log.read_bytes()))))
+    try:
+        made = Result.read(truth, out, [root / "b0" / PARTITION], says_lost=False)
+    except ValueError:
+        assert kind == "broken-result"
+        return
+    assert kind in {found for found, _ in faults(made)}
+
+
+def test_a_row_of_a_loss_that_is_written_is_seen(rescue: tuple[Truth, Path]) -> None:
+    truth, root = rescue
+    made = Result.read(truth, root / "out", [root / "b0" / PARTITION], says_lost=True)
+    first = made.batches[0].read.base
+    row = {"type": "loss", "certainty": "lost", "offset": first, "lastOffset": first, "because": [], "file": None}
+    made.rows.insert(0, row)
+    assert {"told-and-written", "false-loss"} <= {found for found, _ in faults(made)}
+
+
+def test_an_epoch_file_that_says_otherwise_is_seen(rescue: tuple[Truth, Path]) -> None:
+    truth, root = rescue
+    made = Result.read(truth, root / "out", [root / "b0" / PARTITION], says_lost=False)
+    made.epochs = [(epoch + 1, start) for epoch, start in made.epochs]
+    assert "wrong-epoch-file" in {found for found, _ in faults(made)}
 
 
 # --- the model itself ---------------------------------------------------------------------------------------

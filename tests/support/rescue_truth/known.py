@@ -15,6 +15,7 @@ _LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; 
 _CLEANED_LEGACY = "a cleaner gives a wrapper of magic 0 or 1 other offsets: cleaned copies do not contradict each other"
 _NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
 _ADJOINS = "runs that adjoin in the image are neighbours, and a jump that no segment can hold is not kept"
+_OVERLAP = "an overlap that a new leader wrote is in all copies, cleaned or not"
 _ROWS = "what is left out has a row, what has a row is left out"
 _IMAGE = "runs of several copies in one image are several copies"
 _FOREIGN = "one batch out of place, or a wrong name, makes no foreign segment of a log"
@@ -51,6 +52,7 @@ KNOWN: dict[str, Known] = {
     "wrong-offset-legacy": Known(SALVAGES, 40, _LEGACY),
     "wrong-fate": Known(SALVAGES, 100080, "an index entry above an open batch of its producer proves a marker between"),
     "untold": Known(SALVAGES, 820, _ROWS),
+    "untold-moved": Known(SALVAGES, 10985, _ROWS),
     "told-and-written": Known(SALVAGES, 368, f"{_ROWS}; {_LEGACY}"),
     "told-and-written-cleaned": Known(SALVAGES, 36, f"{_ROWS}: also where a larger copy of a batch was taken"),
     "unsaid-loss": Known(SALVAGES, 2972, "what the files of a copy that led tell of its end is lost, or doubtful"),
@@ -59,15 +61,17 @@ KNOWN: dict[str, Known] = {
     "nothing-written": Known(SALVAGES, 2367, _FOREIGN),
     "refused": Known(SALVAGES, 1118, _NAME),
     "refused-cleaned-legacy": Known(SALVAGES, 12, _CLEANED_LEGACY),
-    "refused-overlap": Known(SALVAGES, 184, "an overlap that a new leader wrote is in all copies, cleaned or not"),
+    "refused-overlap": Known(SALVAGES, 184, _OVERLAP),
     "patched-wrong": Known(PATCHES, 465, f"{_EARLY_FILE}; {_NAME}"),
     "carve-wrong-epoch": Known(CARVES, 0, _ONE_BIT),
     "carve-wrong-epoch-file": Known(CARVES, 0, _ONE_BIT),
     "carve-wrong-offset": Known(CARVES, 5, _ADJOINS),
     "carve-wrong-offset-legacy": Known(CARVES, 9, _LEGACY),
     "carve-refused": Known(CARVES, 6, "of copies that do not contradict each other none is refused"),
+    "carve-refused-overlap": Known(CARVES, 10448, _OVERLAP),
     "carve-refused-cleaned-legacy": Known(CARVES, 12, _CLEANED_LEGACY),
     "carve-one-image-wrong-branch": Known(CARVES, 79, _IMAGE),
+    "carve-one-image-newest-left-out": Known(CARVES, 10232, _IMAGE),
     "carve-one-image-mixed-branches": Known(CARVES, 4, _IMAGE),
     "carve-one-image-wrong-epoch": Known(CARVES, 4, _ONE_BIT),
     "carve-one-image-wrong-epoch-file": Known(CARVES, 4, _ONE_BIT),
