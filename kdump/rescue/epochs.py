@@ -3,6 +3,9 @@
 Two copies that have a batch of the same epoch at the same offset have all before it in common. So a copy counts up to
 the end of the highest epoch that it shares with the line, and behind that it is another branch. Where the end of an
 epoch lies in a hole, only what is known to be below it counts.
+
+The first entry of a leader-epoch-checkpoint moves with the log start: its epoch is there from it on, and may have begun
+before. Source: LeaderEpochFileCache.truncateFromStart.
 """
 
 from __future__ import annotations
@@ -29,8 +32,14 @@ class KnownEpochs(TupleValue):
     """What one copy knows of leader epochs."""
 
     runs: list[EpochRun]  # of its batches, ascending; those that verify has something against are not among them
-    # where epochs begin by a checkpoint that its batches do not contradict; it may lack the newest ones
+    # from where on a checkpoint has epochs that its batches do not contradict, ascending; it may lack the newest ones
     starts: dict[int, int]
+
+    @property
+    def begins(self) -> dict[int, int]:
+        """Where epochs begin: the first one of the checkpoint may have begun before its entry."""
+        first = next(iter(self.starts), None)
+        return {epoch: start for epoch, start in self.starts.items() if epoch != first or not start}
 
     @property
     def newest(self) -> int:
@@ -143,12 +152,15 @@ class LineHistory:
     def __init__(self, leader: KnownEpochs) -> None:
         self._ranges: dict[int, tuple[int, int]] = {}
         self._starts: dict[int, int] = {}
+        self._begins: dict[int, int] = {}
         self._add(leader, NEVER)
 
     def _add(self, branch: KnownEpochs, cut: int) -> None:
         for epoch, start in branch.starts.items():
             if start < cut or cut == NEVER:
                 self._starts.setdefault(epoch, start)
+                if epoch in branch.begins:
+                    self._begins.setdefault(epoch, start)
         for run in branch.runs:
             if run.first >= cut:
                 continue
@@ -161,10 +173,10 @@ class LineHistory:
 
         Behind its newest entry it may lack epochs that are newer still, but none that is older.
         """
-        starts = sorted((start, epoch) for epoch, start in self._starts.items())
+        known = [(start, epoch, self.end_of(epoch)) for epoch, start in self._starts.items()]
         found: list[tuple[int, int]] = []
         for run in branch.runs:
-            for (start, epoch), (end, _) in pairwise([*starts, (NEVER, NEVER)]):
+            for start, epoch, end in sorted(known):
                 first, last = max(run.first, start), min(run.last, end - 1)
                 if first <= last and run.epoch != epoch and (end != NEVER or run.epoch < epoch):
                     found.append((first, last))
@@ -182,9 +194,9 @@ class LineHistory:
             return NEVER
         after = later[0]
         known = self._ranges.get(epoch, (0, self._starts.get(epoch, 0) - 1))[1] + 1
-        if after in self._starts:
-            return max(self._starts[after], known)
-        first = self._ranges[after][0]
+        if after in self._begins:
+            return max(self._begins[after], known)
+        first = self._ranges.get(after, (None,))[0]
         return first if first == known else known
 
     def cut_of(self, branch: KnownEpochs) -> int:
@@ -206,7 +218,7 @@ class LineHistory:
             return self.end_of(max(below)) if below else branch.runs[0].first
         end = self.end_of(shared)
         newer = [run.first for run in branch.runs if run.epoch > shared]
-        later = min([*newer, *(start for epoch, start in branch.starts.items() if epoch > shared)], default=NEVER)
+        later = min([*newer, *(start for epoch, start in branch.begins.items() if epoch > shared)], default=NEVER)
         cut = min(end, later)
         self._add(branch, cut)
         return cut

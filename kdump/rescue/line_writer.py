@@ -61,7 +61,7 @@ class LineWriter:
         self._options = options
         self._ops = ops
         self._path = os.path.join(target.path, work.name)
-        self._start = work.log_start()
+        self._start = work.log_start(line)
         bases = [one.facts.first if one.facts.is_renamed else one.log.base for one in work.read]
         bases += [one.log.base for one in work.foreign]
         unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows

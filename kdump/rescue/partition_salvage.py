@@ -573,8 +573,12 @@ class PartitionSalvage:
         return tuple(dict.fromkeys(paths))
 
     # --- the log start --------------------------------------------------------------------------------------
-    def log_start(self) -> int | None:
-        """Return the highest log start offset of the checkpoints that count, None where there is none."""
+    def log_start(self, line: Line) -> int | None:
+        """Return the highest log start offset of the checkpoints that count, None where there is none.
+
+        Args:
+            line: of all copies; what a copy says of offsets from which on it is of another branch does not count.
+        """
         found: list[int] = []
         for number, copy in enumerate(self._copies):
             offset, is_sound = copy.checkpoint(FileKind.LOG_START)
@@ -587,6 +591,11 @@ class PartitionSalvage:
             if offset > max(ends, default=0):
                 self.notes.append(
                     f"{copy.source}: the log start offset {offset} is above the end of its log (K02) and does not count"
+                )
+            elif offset > line.cuts[number]:
+                self.notes.append(
+                    f"{copy.source}: the log start offset {offset} is of another branch, which begins at "
+                    f"{line.cuts[number]}, and does not count"
                 )
             else:
                 self._note_tiered(copy, offset)

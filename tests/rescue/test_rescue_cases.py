@@ -234,7 +234,6 @@ def test_without_the_option_the_records_below_the_log_start_are_counted(tmp_path
     assert sorted(one.base for one in batches) == list(range(25, 30))
 
 
-@wrong("the first entry of a file of epochs, which moves with the log start, is taken for the beginning of its epoch")
 @pytest.mark.parametrize("option", [(), ("--below-log-start",)], ids=["", "below"])
 def test_the_first_entry_of_an_epoch_file_that_moved_with_the_log_start_begins_no_epoch(
     option: tuple[str, ...], tmp_path: Path
@@ -247,7 +246,6 @@ def test_the_first_entry_of_an_epoch_file_that_moved_with_the_log_start_begins_n
     assert made.exit == 0
 
 
-@wrong("the log start of a copy of another branch counts")
 def test_the_log_start_of_another_branch_leaves_the_chosen_copy_as_it_is(tmp_path: Path) -> None:
     cases.log_start_of_another_branch(tmp_path)
     made = rescued(tmp_path, "--prefer", f"b0/{PARTITION}")

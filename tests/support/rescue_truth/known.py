@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 SALVAGES, PATCHES, CARVES = "salvages", "patch-headers", "carves"
 
-_LOG_START = "the first entry of a file of epochs moves with the log start: it tells no beginning of an epoch"
 _EARLY_FILE = "an epoch file that ends early is true for what it has, and changes no epoch behind it"
 _LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
 _CLEANED_LEGACY = "a cleaner gives a wrapper of magic 0 or 1 other offsets: cleaned copies do not contradict each other"
@@ -37,11 +36,8 @@ class Known(NamedTuple):
 
 
 KNOWN: dict[str, Known] = {
-    "wrong-branch": Known(SALVAGES, 100704, _LOG_START),
-    "mixed-branches": Known(SALVAGES, 1001, _LOG_START),
-    "empty-result": Known(SALVAGES, 275, f"{_LOG_START}; and the log start of a copy that does not count is none"),
-    "newest-left-out": Known(SALVAGES, 10000, _LOG_START),
-    "left-out": Known(SALVAGES, 143, _LOG_START),
+    "newest-left-out": Known(SALVAGES, 594, "the batches of a renamed log of the copy that led last are of the line"),
+    "left-out": Known(SALVAGES, 354, "of logs that exchanged their names in a cleaned copy nothing stays out"),
     "left-out-foreign": Known(SALVAGES, 399, _FOREIGN),
     "right-epoch-changed": Known(SALVAGES, 475, _EARLY_FILE),
     "wrong-epoch": Known(SALVAGES, 165, _ONE_BIT),
