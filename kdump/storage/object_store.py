@@ -143,6 +143,9 @@ class RemoteSource(FileSource):
         from pyarrow import fs
 
         self.name = path
+        self._file: Any = None
+        self._held = memoryview(b"")
+        self._held_from = 0
         store, inside = _located(path)
         found = store.get_file_info(inside)
         if found.type is fs.FileType.NotFound:
@@ -151,9 +154,7 @@ class RemoteSource(FileSource):
             raise IsADirectoryError(path)
         self.size = found.size  # bytes, when it was opened
         self.modified = (found.mtime_ns or 0) // 1_000_000
-        self._file: Any = store.open_input_file(inside)
-        self._held = memoryview(b"")
-        self._held_from = 0
+        self._file = store.open_input_file(inside)
 
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end."""
@@ -185,4 +186,5 @@ class RemoteSource(FileSource):
     def close(self) -> None:
         """Close the file; a second time does nothing."""
         self._held = memoryview(b"")
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

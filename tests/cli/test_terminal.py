@@ -38,7 +38,7 @@ def places() -> list[Path]:
 
 def is_of_a_table(line: str) -> bool:
     """Commands are written whole, so that they can be pasted."""
-    return not re.match(r"[ ┃]*\d* +kdump |.*kafka-[a-z]+\.sh |(error|warning|note) [A-Z]\d\d ", line)
+    return not re.match(r"[ ┃]*\d* +(kdump|mv) |.*kafka-[a-z]+\.sh |(error|warning|note) [A-Z]\d\d ", line)
 
 
 @pytest.mark.sampled(5)
