@@ -7,7 +7,6 @@ from enum import IntEnum, unique
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.item import Complaint, Died, RecordsUnread, SanityFailed
-from kdump.rows.verdict import Loss
 from kdump.storage.file_source import OpenFailure
 
 
@@ -89,11 +88,6 @@ class RunStatus(Dispatcher):
         self._warnings |= finding.severity is Severity.WARNING
         self._incomplete |= Trait.NOT_ALL_READ in finding.code.traits
 
-    @takes(Loss)
-    def _loss(self, loss: Loss) -> None:
-        # The finding K01 is a warning only: so the loss itself is the error. What a disk cannot read is 5, not damage.
-        self._errors |= loss.counts and Code.F06.name not in loss.because
-
     @takes(RecordsUnread)
     def _records_unread(self, item: RecordsUnread) -> None:
         self._finding(item.finding)
@@ -115,8 +109,6 @@ class RunStatus(Dispatcher):
         """Whether an item makes the exit status another than 0, or is an error; the rest is what `--quiet` hides."""
         if isinstance(item, OpenFailure):
             return item.kind != "skipped"
-        if isinstance(item, Loss):
-            return item.counts
         if not isinstance(item, Finding):
             return False
         is_warning = item.severity is Severity.WARNING and self._fail_on == "warning"

@@ -1,44 +1,85 @@
-"""The totals of a run of verify, for the last line of every layout."""
+"""The totals of a run, of verify above all, for the last line of every layout."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity, Trait
 from kdump.item import Checked, PartitionChecked, Scrubbed, Unchecked
-from kdump.rows.summary import RunSummary, unread_rows
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from kdump.rows.summary import RunSummary
 
 LOST = "LOST"
 NO_RECORDS = "records were not read (--shallow)"
 
 
-class Tally(Dispatcher):
-    """Adds up what is checked, what is found, and what is not checked.
-
-    Args:
-        shallow: records are not read, on purpose.
+class RunTotals(Dispatcher):
+    """What a run comes to, for its last line.
 
     Attributes:
-        files, bytes, batches, records, partitions, segments: that were checked.
+        files, bytes, batches, records, partitions: that were read, or written.
         offsets_lost, records_lost: what readers do not get, as far as it can be counted; what is absent is not lost.
         records_unknown: losses of which nobody can count the records.
         offsets_unexplained: that no batch has, while nothing tells whether they are lost.
         unchecked: path and reason of what was not read, or not all of it, once for each file; None for all files.
     """
 
-    def __init__(self, *, shallow: bool = False) -> None:
-        self.files = self.bytes = self.batches = self.records = self.partitions = self.segments = 0
+    def __init__(self) -> None:
+        self.files = self.bytes = self.batches = self.records = self.partitions = 0
         self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = 0
         self.severities: Counter[Severity] = Counter()  # how many findings of each there are, folded ones included
-        self.unchecked: list[tuple[str | None, str]] = [(None, NO_RECORDS)] if shallow else []
-        self._partly: set[str] = set()
+        self.unchecked: list[tuple[str | None, str]] = []
 
     def see(self, item: object) -> None:
         """Take one item into account."""
         self.take(item)
+
+    def summary(self, exit_status: int) -> RunSummary:
+        """Return the last row of the run.
+
+        Args:
+            exit_status: of it.
+        """
+        from kdump.rows.summary import RunSummary, unread_rows  # text needs no row
+
+        return RunSummary(
+            files=self.files,
+            size=self.bytes,
+            batches=self.batches,
+            records=self.records,
+            partitions=self.partitions,
+            errors=self.severities[Severity.ERROR],
+            warnings=self.severities[Severity.WARNING],
+            notes=self.severities[Severity.NOTE],
+            offsets_lost=self.offsets_lost,
+            records_lost=self.records_lost,
+            records_unknown=self.records_unknown,
+            offsets_unexplained=self.offsets_unexplained,
+            unchecked=unread_rows(self.unchecked),
+            exit=exit_status,
+        )
+
+
+class Tally(RunTotals):
+    """Adds up what is checked, what is found, and what is not checked.
+
+    Args:
+        shallow: records are not read, on purpose.
+
+    Attributes:
+        segments: that were checked.
+    """
+
+    def __init__(self, *, shallow: bool = False) -> None:
+        super().__init__()
+        self.segments = 0
+        self.unchecked += [(None, NO_RECORDS)] if shallow else []
+        self._partly: set[str] = set()
 
     @takes(Finding)
     def _finding(self, finding: Finding) -> None:
@@ -82,29 +123,6 @@ class Tally(Dispatcher):
             self.records_unknown += loss.records is None
         elif loss.certainty is Certainty.UNEXPLAINED:
             self.offsets_unexplained += loss.offsets
-
-    def summary(self, exit_status: int) -> RunSummary:
-        """Return the last row of the run.
-
-        Args:
-            exit_status: of it.
-        """
-        return RunSummary(
-            files=self.files,
-            size=self.bytes,
-            batches=self.batches,
-            records=self.records,
-            partitions=self.partitions,
-            errors=self.severities[Severity.ERROR],
-            warnings=self.severities[Severity.WARNING],
-            notes=self.severities[Severity.NOTE],
-            offsets_lost=self.offsets_lost,
-            records_lost=self.records_lost,
-            records_unknown=self.records_unknown,
-            offsets_unexplained=self.offsets_unexplained,
-            unchecked=unread_rows(self.unchecked),
-            exit=exit_status,
-        )
 
 
 def status(severities: Counter[Severity], *, is_lost: bool = False) -> str:

@@ -77,9 +77,8 @@ class Verdict:
         """The totals by the names of JSON's `summary`, and `unchecked`: path and reason of what was not read."""
         self._read_all()
         row = self._tally.summary(0)
-        unchecked = [{"file": one.file, "reason": one.reason} for one in row.unchecked]
-        numbers = {one.key: getattr(row, one.attribute) for one in row.columns if one.key not in ("unchecked", "exit")}
-        return {**numbers, "unchecked": unchecked}
+        found = {one.key: getattr(row, one.attribute) for one in row.columns if one.attribute != "exit"}
+        return {**found, "unchecked": [{"file": one.file, "reason": one.reason} for one in row.unchecked]}
 
     def _read_all(self) -> None:
         while self._read_one():

@@ -76,7 +76,7 @@ class HolesHadElsewhere:
         for path in dict.fromkeys((*self._held, *self._lacks)):
             group = others.get(path, ())
             is_cleaned = any(check.path in self._cleaned for check in group)
-            around = (surroundings(one, options.policies_for(one)) for one in (check.directory for check in group))
+            around = (surroundings(one.directory, options.policies_for(one.directory)) for one in group)
             losses, lacks = self._losses.get(path, []), self._lacks.get(path, [])
             if lacks and not is_cleaned and settled_by_replicas(losses[0].because, around):
                 yield from self._settled(path, losses, lacks)

@@ -107,7 +107,8 @@ class EndWatch(Observer):
         self._size = size
         self.is_unknown = job.is_held and job.is_last  # what was appended meanwhile is in its indexes only
         self._file = job.files[FileKind.LOG]
-        self.offset: int | None = None  # that after the last batch, once all are read
+        self.offset = job.base_offset  # once all batches are read that after the last one
+        self._is_reached = False
 
     def finding(self, finding: Finding) -> None:
         """Note whether a part of the log was not searched."""
@@ -118,9 +119,13 @@ class EndWatch(Observer):
 
     def hides(self, finding: Finding) -> bool:
         """Tell whether a finding is about what may lie behind an end that nobody knows."""
-        if not self.is_unknown or self.offset is None:
-            return False
-        return Trait.BEYOND_END in finding.code.traits and (finding.offset or 0) >= self.offset
+        is_hidden = self.is_unknown and self._is_reached and Trait.BEYOND_END in finding.code.traits
+        return is_hidden and (finding.offset or 0) >= self.offset
+
+    def reach(self, last: int | None) -> None:
+        """All batches are read, the last offset is this one; None without a batch."""
+        self._is_reached = True
+        self.offset = self.offset if last is None else last + 1
 
     def by_all_other_files(self) -> int | None:
         """Return where the log ends by them; while a broker writes they may be older than what was read."""

@@ -19,6 +19,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
 from kdump.value import TupleValue, pattern
 from kdump.words.command import command_line, named
+from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,9 +67,8 @@ def _finding(path: str, found: Sequence[_Held], missing: Sequence[str], guess: s
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     holds = f"it holds logs: {', '.join(told)}{more}"
     if missing:
-        others = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         are = "is" if len(missing) == 1 else "are"
-        holds += f"; checkpoints name {', '.join(missing[:_MOST_NAMED])}{others}, which {are} not here"
+        holds += f"; checkpoints name {some_of(missing, _MOST_NAMED)}, which {are} not here"
     rescues = "; ".join(str(_rescue(one, guess)) for one in found[:_MOST_NAMED])
     what = "it as a partition" if len(found) == 1 else "each as a partition"
     remedy = f"copy what it holds first, or write {what} ({rescues}{more}); then move it out of the log directory"

@@ -370,8 +370,8 @@ class PartitionCheck:
             contents = contents.replace(leftovers=[one for one in contents.leftovers if one not in told])
             said = {**self._swaps.left(), **said}
         yield from check_names(contents, said)
-        for path in said.keys() - {*contents.leftovers, *contents.ignored}:
-            yield said[path]
+        named = {*contents.leftovers, *contents.ignored}
+        yield from (finding for path, finding in said.items() if path not in named)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         directory = self.directory

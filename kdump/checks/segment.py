@@ -205,7 +205,7 @@ class _SegmentCheck:
         return SegmentSummary(
             batches=watch.figures.batches,
             records=watch.records.count,
-            end_offset=self._job.base_offset if watch.end.offset is None else watch.end.offset,
+            end_offset=watch.end.offset,
             is_read=self._is_read,
             has_epochs=watch.origin.has_epochs,
             has_holes=watch.compaction.has_holes,
@@ -239,7 +239,7 @@ class _SegmentCheck:
             if self._options.progress or self._found:
                 yield end
         last = offsets.last
-        watch.end.offset = self._job.base_offset if last is None else last + 1
+        watch.end.reach(last)
         watch.origin.finish(last)
         watch.epochs.finish(size)
         watch.compaction.at_end()
@@ -282,5 +282,5 @@ class _SegmentCheck:
                 watch.report(finding)
         if not size:
             watch.report(Finding(Code.F02, self._log.name))
-        yield from watch.indexes.finish(watch.end.offset or 0, size, watch.figures.last_batch_at)
+        yield from watch.indexes.finish(watch.end.offset, size, watch.figures.last_batch_at)
         watch.indexes.report_missing(size, is_damaged=watch.is_damaged)

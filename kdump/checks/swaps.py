@@ -7,7 +7,6 @@ put in place name its `.swap` file. What such a log lacks of those that go for i
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from kdump.storage.names import SWAP, SWAP_REMEDY, java_name
 from kdump.storage.paths import base_name
 from kdump.value import TupleValue
 from kdump.words.command import ShellCommand, command_line, named
+from kdump.words.numbers import some_of, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,10 +49,8 @@ class SwapCheck:
         self._limit = limit
         self.told: set[str] = set()  # paths of those of which all is said
         self._lacking: dict[str, list[Finding]] = {}  # by path of a `.swap` log: what is said of logs that go for it
-        bases = [java_name(path).base_offset or 0 for path in swapped.put]
         for found in (removed[path] for path in swapped.replaced if path in removed):
-            lacks = swapped.put[max(0, bisect_right(bases, found.offset or 0) - 1)]
-            self._lacking.setdefault(lacks, []).append(found)
+            self._lacking.setdefault(swapped.put_over(found.offset or 0), []).append(found)
 
     def beside(self, paths: Iterable[str]) -> Iterator[Finding]:
         """Yield what is to be said of those among some files that are put in place.
@@ -136,8 +134,8 @@ class SwapCheck:
         count = None if None in counts else sum(one or 0 for one in counts)
         first, last = min(one.offset or 0 for one in found), max(one.last_offset or 0 for one in found)
         records = "the records" if count is None else f"{count} record{'s' if count != 1 else ''}"
-        offsets = f"offset {first}" if first == last else f"offsets {first}..{last}"
-        why = f"a broker that starts replaces {logs} by this, which lacks {records} of {offsets}: they are lost then"
+        of = span(first, last, "offset")
+        why = f"a broker that starts replaces {logs} by this, which lacks {records} of {of}: they are lost then"
         values = {"why": why, "remedy": self.remedy}
         return Finding(Code.F19, path, offset=first, last_offset=last, count=count, by_neighbours=True, values=values)
 
@@ -163,5 +161,4 @@ class SwapCheck:
 
 
 def _names(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return ", ".join(map(base_name, paths[:_MOST_NAMED])) + more
+    return some_of([base_name(path) for path in paths], _MOST_NAMED)

@@ -22,12 +22,13 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of
-from kdump.exit_status import Exit, RunStatus
+from kdump.exit_status import Exit
 from kdump.item import Progress
 from kdump.render.commentary import answer, fail_to_write, say
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
 from kdump.storage.refusal import RefusedError
+from kdump.verdict_status import VerdictStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,7 +165,7 @@ class _Export:
         }
         if redactor is not None:
             self._asked["redacted"] = redactor.token(b"")  # another key makes another export
-        self._outcome = RunStatus(given["fail_on"], compat=False)
+        self._outcome = VerdictStatus(given["fail_on"], compat=False)
         self._bar = bar_of("export")
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()

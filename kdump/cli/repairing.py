@@ -22,11 +22,11 @@ from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.rows.json_lines import row_json
-from kdump.rows.verdict import Loss
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
 from kdump.tally import Tally
 from kdump.words.command import command_line, named
+from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -459,9 +459,7 @@ def _kind(end: str, partitions: list[str]) -> str:
     """Say how many partitions there are of a kind, and name the first ones."""
     if end == _NOTHING:
         return f"{len(partitions)} {end}"
-    more = len(partitions) - _NAMED
-    names = ", ".join(partitions[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"{len(partitions)} {end} ({names})"
+    return f"{len(partitions)} {end} ({some_of(partitions, _NAMED)})"
 
 
 class Examined:
@@ -475,8 +473,7 @@ class Examined:
 
 
 def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:
-    """What verify says, but for what is lost: a repair is judged by what is wrong, and brings nothing back."""
     from kdump.checks.options import VerifyOptions
     from kdump.checks.run import verify
 
-    return (item for item in verify(paths, VerifyOptions(deep=deep)) if not isinstance(item, Loss))
+    return verify(paths, VerifyOptions(deep=deep))

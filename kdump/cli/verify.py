@@ -38,6 +38,7 @@ from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
 from kdump.storage.refusal import RefusedError
 from kdump.tally import Tally
+from kdump.verdict_status import VerdictStatus
 from kdump.words.command import command_line, with_paths
 from kdump.words.command import named as as_argument
 from kdump.words.escape import escape
@@ -190,7 +191,7 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     redactor = redactor_of(given, paths)
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     spark = session(given, paths)
-    outcome = RunStatus(given["fail_on"], compat=False)
+    outcome = VerdictStatus(given["fail_on"], compat=False)
     bar = bar_of("verify", quiet=given["quiet"])
     from kdump.cli.options.broker import topic_policies
 
@@ -282,7 +283,7 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     from kdump.checks.ledger import LedgerError
     from kdump.checks.scrub import ScrubOptions, scrub
 
-    outcome = RunStatus(given["fail_on"], compat=False)
+    outcome = VerdictStatus(given["fail_on"], compat=False)
     bar = bar_of("verify", quiet=given["quiet"])
     options = ScrubOptions(
         given["scrub"],

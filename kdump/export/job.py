@@ -35,6 +35,7 @@ from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import real
 from kdump.value import Value
+from kdump.words.numbers import some_of
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -196,8 +197,7 @@ def _asked_for(asked: dict[str, Any]) -> str:
     """Say what an export is of."""
     named = asked.get("paths")
     paths = list(map(str, named)) if isinstance(named, list) else []
-    more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
-    return f"table {asked.get('table')} ({asked.get('kind')}) of {', '.join(paths[:_PATHS])}{more}"
+    return f"table {asked.get('table')} ({asked.get('kind')}) of {some_of(paths, _PATHS)}"
 
 
 def _known_again(parts: Iterable[ExportPart], logs: Iterable[LogFile], redactor: Redactor) -> tuple[ExportPart, ...]:

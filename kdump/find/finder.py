@@ -32,6 +32,7 @@ from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
 from kdump.storage.paths import DID_YOU_MEAN, base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
+from kdump.words.numbers import some_of
 from kdump.words.times import iso
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ def _there_are(path: str) -> str:
     names = [base_name(one) for one in DirectoryListing(parent(path)).partitions()]
     topics = {name: found.topic for name in names if (found := parse_partition(name)) is not None}
     names = [name for name in names if topics[name] == missing.topic] or names
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"; here are {', '.join(names[:_NAMED])}{more}" if names else ""
+    return f"; here are {some_of(names, _NAMED)}" if names else ""
 
 
 def _no_segment(path: str) -> OpenFailure:

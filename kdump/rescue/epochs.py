@@ -156,11 +156,10 @@ class LineHistory:
         self._add(leader, NEVER)
 
     def _add(self, branch: KnownEpochs, cut: int) -> None:
-        for epoch, start in branch.starts.items():
-            if start < cut or cut == NEVER:
-                self._starts.setdefault(epoch, start)
-                if epoch in branch.begins:
-                    self._begins.setdefault(epoch, start)
+        for known, told in ((self._starts, branch.starts), (self._begins, branch.begins)):
+            for epoch, start in told.items():
+                if start < cut or cut == NEVER:
+                    known.setdefault(epoch, start)
         for run in branch.runs:
             if run.first >= cut:
                 continue
@@ -173,10 +172,14 @@ class LineHistory:
 
         Behind its newest entry it may lack epochs that are newer still, but none that is older.
         """
-        known = [(start, epoch, self.end_of(epoch)) for epoch, start in self._starts.items()]
+        known = sorted(
+            (self._starts[epoch], epoch, self._end_before(epoch, after))
+            for epoch, after in pairwise([*self.epochs, None])
+            if epoch in self._starts
+        )
         found: list[tuple[int, int]] = []
         for run in branch.runs:
-            for start, epoch, end in sorted(known):
+            for start, epoch, end in known:
                 first, last = max(run.first, start), min(run.last, end - 1)
                 if first <= last and run.epoch != epoch and (end != NEVER or run.epoch < epoch):
                     found.append((first, last))
@@ -189,10 +192,12 @@ class LineHistory:
 
     def end_of(self, epoch: int) -> int:
         """Return up to which offset (exclusive) an epoch is known to go; NEVER for the newest."""
-        later = [one for one in self.epochs if one > epoch]
-        if not later:
+        return self._end_before(epoch, min((one for one in self.epochs if one > epoch), default=None))
+
+    def _end_before(self, epoch: int | None, after: int | None) -> int:
+        """Up to which offset (exclusive) an epoch is known to go that another one follows, None for the newest."""
+        if epoch is None or after is None:
             return NEVER
-        after = later[0]
         known = self._ranges.get(epoch, (0, self._starts.get(epoch, 0) - 1))[1] + 1
         if after in self._begins:
             return max(self._begins[after], known)

@@ -11,6 +11,7 @@ from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_
 from kdump.storage.raft_snapshots import FETCH_AGAIN
 from kdump.value import TupleValue
 from kdump.words.command import ShellCommand, command_line, named, renaming
+from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -187,8 +188,7 @@ def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
 
 def _named(paths: Sequence[str]) -> str:
     """Some directories in a sentence."""
-    more = f" and {len(paths) - _TOLD} more" if len(paths) > _TOLD else ""
-    return f"{', '.join(paths[:_TOLD])}{more}"
+    return some_of(paths, _TOLD)
 
 
 def _replicating(damaged: str, name: str) -> str:

@@ -123,9 +123,8 @@ class OpenFileCache:
         self._open.pop(path, None)
 
     def close(self) -> None:
-        """Close all of them."""
-        for path in list(self._open):
-            self.close_file(path)
+        """Close all of them, as `close_file` does."""
+        self._open.clear()
 
     def __enter__(self) -> Self:
         return self

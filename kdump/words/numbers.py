@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
 _STEP = 1000
 _MOST_RANGES = 4  # that a sentence names
@@ -48,6 +53,17 @@ def offset_span(start: int, end: int) -> str:
 def byte_span(position: int, length: int) -> str:
     """Return the bytes of a file as a span."""
     return span(position, position + length - 1, "byte")
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return names as a sentence has them: the first ones, and how many more there are.
+
+    Args:
+        names: all of them.
+        most: how many are named.
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 class NamedRanges:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding
 from kdump.item import SegmentChecked
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import FileSource
 from kdump.storage.tolerant import TolerantSource
+from kdump.verdict_status import VerdictStatus
 from tests.support.bad_sectors import unreadable
 from tests.support.partitions import name, segment, write
 from tests.support.segments import batch
@@ -74,7 +74,7 @@ def test_a_bad_sector_over_a_header_is_a_gap_and_the_rest_is_read(log: Path) -> 
 def test_what_the_disk_cannot_read_is_exit_5_and_its_copy_is_the_first_step(log: Path) -> None:
     with unreadable(log, range(10 * SIZE + 8192, 10 * SIZE + 8193)):
         items = items_of(log.parent)
-    status = RunStatus("error", compat=False)
+    status = VerdictStatus("error", compat=False)
     for one in items:
         status.see(one)
     assert status.exit == 5

@@ -30,7 +30,6 @@ from rich.console import Console
 import kdump
 from kdump.checks.options import VerifyOptions
 from kdump.cli.main import kdump as group
-from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
@@ -42,6 +41,7 @@ from kdump.render.text.verify import VerifyText
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.file_source import OpenFailure
 from kdump.tally import Tally
+from kdump.verdict_status import VerdictStatus
 from kdump.words.command import ShellCommand, command_line
 from kdump.words.escape import escape
 from kdump.words.numbers import byte_span, counted, size, span
@@ -106,7 +106,7 @@ class Written:
 
 
 def quietly(fail_on: str = "error") -> Callable[[Item], bool]:
-    return RunStatus(fail_on, compat=False).matters
+    return VerdictStatus(fail_on, compat=False).matters
 
 
 def as_text(items: Iterable[Item], **options: Any) -> list[str]:

@@ -46,17 +46,24 @@ class SwappedDir(TupleValue):
             return []
         return sorted(listing.join(name) for name in listing.names if name.endswith(_SWAP))
 
-    def replaced_by(self, path: str) -> list[str]:
-        """Return the paths of the logs that a start removes for one of those that it puts in place.
+    def put_over(self, offset: int) -> str:
+        """Return the path of the log that is put in place of what has an offset.
 
         Of several that are put in place together each has taken what lies from its base offset on, the first one what
         lies below that too.
 
         Args:
+            offset: in a log that a start removes.
+        """
+        return self.put[max(0, bisect_right(self.put, offset, key=_base) - 1)]
+
+    def replaced_by(self, path: str) -> list[str]:
+        """Return the paths of the logs that a start removes for one of those that it puts in place.
+
+        Args:
             path: of a `.swap` log.
         """
-        bases = [_base(one) for one in self.put]
-        return [one for one in self.replaced if self.put[max(0, bisect_right(bases, _base(one)) - 1)] == path]
+        return [one for one in self.replaced if self.put_over(_base(one)) == path]
 
     @property
     def waiting_logs(self) -> list[str]:

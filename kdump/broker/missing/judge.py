@@ -11,7 +11,7 @@ an index knows behind the last batch. The first row that applies to any other ho
 | 1 | an index of the log knows batches there (`kdump.broker.missing.index_proofs`) | lost |
 | 1b | the offset index shows that bytes are missing, and several holes can be the place | unexplained, X04 |
 | 2 | below the first local segment | absent where the log is tiered, else unexplained, L17 |
-| 2b | snapshots or checkpoints know offsets behind the last batch | lost; L17 with a trace of a cleaner, but row 5 |
+| 2b | snapshots or checkpoints know offsets behind the last batch | lost by row 5, or without a trace; else L17 |
 | 3 | it ends below what a cleaner has passed: by its checkpoint, or by the last batch with a trace of it | absent |
 | 3b | in a log that waits as `.swap` to be put in place, and something may have compacted the topic | absent |
 | 4 | a topic that brokers make compacted | absent |

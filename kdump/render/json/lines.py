@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kdump.dispatch import takes
 from kdump.render.sink import Sink
@@ -12,16 +12,7 @@ from kdump.rows.json_lines import row_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.rows.summary import RunSummary
-
-    class Totals(Protocol):
-        """Adds up what a run comes to."""
-
-        def see(self, item: Any, /) -> None:  # noqa: ANN401 (of any verb)
-            """Take one item into account."""
-
-        def summary(self, exit_status: int, /) -> RunSummary:
-            """Return the last row of the run."""
+    from kdump.tally import RunTotals
 
 
 class JsonLines(Sink):
@@ -38,7 +29,7 @@ class JsonLines(Sink):
         self,
         write: Callable[[str], object],
         error: Callable[[str], object],
-        tally: Totals | None,
+        tally: RunTotals | None,
         wanted: Callable[[Any], bool] | None = None,
     ) -> None:
         super().__init__(write, error, tally, wanted)

@@ -11,7 +11,7 @@ from kdump.render.text.losses import LossSum
 from kdump.rows.salvaged import SalvageDone
 from kdump.rows.verdict import Certainty, Loss
 from kdump.words.escape import escape
-from kdump.words.numbers import NamedRanges, counted
+from kdump.words.numbers import NamedRanges, counted, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -128,7 +128,7 @@ class SalvageText(SalvageSink):
         totals = self._totals
         self._write(
             f"salvaged partitions={totals.partitions} batches={totals.batches} records={totals.records} "
-            f"bytes={totals.size} offsetsLost={totals.offsets_lost} recordsLost={totals.records_lost} "
+            f"bytes={totals.bytes} offsetsLost={totals.offsets_lost} recordsLost={totals.records_lost} "
             f"recordsUnknown={totals.records_unknown}"
             f"{f' offsetsUnexplained={totals.offsets_unexplained}' if totals.offsets_unexplained else ''}\n"
         )
@@ -171,5 +171,4 @@ def _unexplained(ranges: NamedRanges, partition: str, *, is_alone: bool) -> str:
 
 
 def _counted_names(names: list[str]) -> str:
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return f"{counted(len(names), 'partition')}: {', '.join(names[:_TOLD])}{more}"
+    return f"{counted(len(names), 'partition')}: {some_of(names, _TOLD)}"

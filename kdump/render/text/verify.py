@@ -95,14 +95,14 @@ class VerifyText(Sink):
         self._losses.end()
         self._close(())
         if self._wanted is None or not self._is_silent:
-            row = self._tally.summary(0)
-            told = [f"{name}={getattr(self._tally, name)}" for name in _READ]
-            told += [f"{name}={getattr(row, name)}" for name in ("errors", "warnings", "notes")]
-            if any(getattr(row, name) for name in _LOST):
-                told += [f"{name}={getattr(row, name)}" for name in _LOST]
-            if row.offsets_unexplained:
-                told.append(f"offsets_unexplained={row.offsets_unexplained}")
-            self._line(f"checked {' '.join(told)} unchecked={len(row.unchecked)}")
+            tally = self._tally
+            told = [f"{name}={getattr(tally, name)}" for name in _READ]
+            told += [f"{severity.value}s={tally.severities[severity]}" for severity in Severity]
+            if any(getattr(tally, name) for name in _LOST):
+                told += [f"{name}={getattr(tally, name)}" for name in _LOST]
+            if tally.offsets_unexplained:
+                told.append(f"offsets_unexplained={tally.offsets_unexplained}")
+            self._line(f"checked {' '.join(told)} unchecked={len(tally.unchecked)}")
 
     def _said(self, lost: LossSum) -> None:
         """Write what a partition has lost."""
