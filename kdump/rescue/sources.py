@@ -18,6 +18,7 @@ from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.storage.directory import DirectoryListing, no_kafka_files
+from kdump.storage.epochs_beside import EpochsBeside, Paths
 from kdump.storage.evidence import evidence_of, no_logs
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir, introduce
@@ -148,6 +149,11 @@ class Copy:
         is_other = other is not self
         if self.is_carved or log.base is None:
             return EpochsAround(other.epochs, is_other=is_other)
+        if self.is_aside:  # logs that a broker serves lie under the names of those beside
+            at, logs, floor = self.logs.index(log), self.logs, self.directory.log_start
+            before, behind = range(at - 1, -1, -1), range(at + 1, len(logs))
+            sides = (Paths(lambda k: logs[k].path, before), Paths(lambda k: logs[k].path, behind))
+            return EpochsBeside(log.path, *sides, entries=other.epochs, floor=floor, is_other=is_other)
         return self.directory.epochs_around(log.base, other.epochs, is_other=is_other)
 
     @cached_property

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kdump.format.batch.epoch_order import ascend
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import SEGMENT_KINDS, DirectoryListing
-from kdump.storage.epochs_beside import EpochsBeside
+from kdump.storage.epochs_beside import EpochsBeside, Paths
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_partition
 from kdump.storage.open_files import CachedFile
@@ -25,7 +24,7 @@ from kdump.storage.paths import above, base_name, parent
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.source import Source
@@ -36,28 +35,6 @@ if TYPE_CHECKING:
 
 _NO_FILES: Mapping[FileKind, str] = MappingProxyType({})
 _MOST_KEPT = 2048  # segments: pages of their indexes; of their files only the latest are open
-
-
-class _LogsFrom(Sequence[str]):
-    """The paths of a log and of those behind it: no list of them for each of a hundred thousand segments.
-
-    Args:
-        path_of: gives the path of a file of a segment.
-        base: of the log; it need not be among the others.
-        bases: of all logs of its directory, ascending.
-        after: the number of the first one behind it.
-    """
-
-    def __init__(self, path_of: Callable[[int, FileKind], str], base: int, bases: Sequence[int], after: int) -> None:
-        self._path_of, self._base, self._bases, self._after = path_of, base, bases, after
-
-    def __len__(self) -> int:
-        return 1 + len(self._bases) - self._after
-
-    def __getitem__(self, number: Any) -> Any:  # noqa: ANN401
-        """Return one path."""
-        base = self._bases[self._after + number - 1] if number else self._base
-        return self._path_of(base, FileKind.LOG)
 
 
 class PartitionDir:
@@ -237,11 +214,11 @@ class PartitionDir:
             is_other: they are another replica's.
         """
         bases = self.log_bases
-        at = bisect_left(bases, base) - 1
-        before = self.path_of(bases[at], FileKind.LOG) if at >= 0 else None
-        logs = _LogsFrom(self.path_of, base, bases, bisect_right(bases, base))
+        before = Paths(lambda k: self.path_of(bases[k], FileKind.LOG), range(bisect_left(bases, base) - 1, -1, -1))
+        behind = Paths(lambda k: self.path_of(bases[k], FileKind.LOG), range(bisect_right(bases, base), len(bases)))
         known = self.sound_epochs if entries is None else entries
-        return EpochsBeside(before, logs, known, self.log_start, is_other=is_other)
+        own = self.path_of(base, FileKind.LOG)
+        return EpochsBeside(own, before, behind, known, self.log_start, is_other=is_other)
 
     @property
     def topic_id(self) -> str | None:

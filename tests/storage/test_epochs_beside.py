@@ -6,44 +6,45 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.storage.epochs_beside import EpochsBeside
 from tests.support.partitions import name, write
 from tests.support.segments import batch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from kdump.format.batch.base_offset.header import HeaderFacts
+
+
+def epochs_of(facts: Sequence[HeaderFacts]) -> list[int | None]:
+    return [one.epoch for one in facts]
 
 
 @pytest.mark.parametrize(
     ("epochs", "first", "last"),
-    [
-        ([3, 3, 4, 5, 5], 3, 5),
-        ([3, 4, 4, 5], None, None),  # of one batch alone a wrong bit may tell another epoch
-        ([3], None, None),
-        ([], None, None),
-    ],
+    [([3, 3, 4, 5, 5], [3, 3], [5, 5]), ([3, 4, 4, 5], [3, 4], [4, 5]), ([3], [3], [3]), ([], [], [])],
 )
-def test_an_epoch_of_a_log_beside_counts_when_a_second_batch_bears_it_out(
-    epochs: list[int], first: int | None, last: int | None, tmp_path: Path
+def test_two_batches_of_the_logs_beside_are_known(
+    epochs: list[int], first: list[int], last: list[int], tmp_path: Path
 ) -> None:
     log = b"".join(batch(offset, [b"v"], epoch=epoch) for offset, epoch in enumerate(epochs))
     path = str(write(tmp_path / "t-0", {name(0): log}) / name(0))
-    around = EpochsBeside(path, ["", path])
-    assert (around.before(), around.after()) == (last, first)
+    around = EpochsBeside("", [path], [path])
+    assert (epochs_of(around.batches_before), epochs_of(around.batches_behind)) == (last, first)
 
 
-@pytest.mark.parametrize(("known", "epoch"), [(3, 3), (4, None)])
-def test_the_epoch_of_a_lone_batch_counts_when_the_checkpoint_bears_it_out(
-    known: int, epoch: int | None, tmp_path: Path
-) -> None:
-    path = str(write(tmp_path / "t-0", {name(9): batch(9, [b"v"], epoch=3)}) / name(9))
-    around = EpochsBeside(path, ["", path], [EpochEntry(known, 0)])
-    assert (around.before(), around.after()) == (epoch, epoch)
+def test_a_log_of_one_batch_has_the_next_one_beside_it(tmp_path: Path) -> None:
+    logs = {name(k): b"" if k == 2 else batch(k, [b"v"], epoch=k) for k in range(5)}
+    paths = [str(write(tmp_path / "t-0", logs) / name(k)) for k in range(5)]
+    around = EpochsBeside("", paths[::-1], paths)
+    assert (epochs_of(around.batches_before), epochs_of(around.batches_behind)) == ([3, 4], [0, 1])
+    assert epochs_of(EpochsBeside("", [paths[2], paths[1], paths[0]]).batches_before) == [0, 1]
 
 
-def test_a_log_that_ends_in_damage_tells_no_epoch(tmp_path: Path) -> None:
+def test_damage_hides_what_lies_behind_it(tmp_path: Path) -> None:
     log = b"".join(batch(offset, [b"v"], epoch=3) for offset in range(4))[:-1]
-    path = str(write(tmp_path / "t-0", {name(0): log}) / name(0))
-    assert EpochsBeside(path, []).before() is None
-    assert EpochsBeside(str(tmp_path / "none.log"), []).before() is None
+    path = str(write(tmp_path / "t-0", {name(0): log, name(9): batch(9, [b"v"], epoch=3)}) / name(0))
+    assert epochs_of(EpochsBeside("", [path]).batches_before) == []
+    assert epochs_of(EpochsBeside("", [str(tmp_path / "none.log")]).batches_before) == []
+    assert epochs_of(EpochsBeside("", [path.replace(name(0), name(9)), path]).batches_before) == [3]

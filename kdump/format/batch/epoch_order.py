@@ -1,26 +1,35 @@
-"""Leader epochs of the batches of a log: which do not follow, and what they were, where that is determined.
+"""Leader epochs of the batches of a log: which are wrong, and what they were, where that is determined.
 
-An epoch never falls. A batch alone with its epoch is wrong where it falls, or rises above what follows. What it was is
-determined where two witnesses agree: both neighbours, or the leader-epoch-checkpoint and the order of the neighbours.
-The log before has the neighbour of the first batch, the log behind that of the last one. No witness alone counts: where
-the checkpoint confirms a batch, one of its neighbours is wrong; where it contradicts both, nobody knows.
+An epoch never falls. One that two batches have, one behind the other, is right: no damage makes that. A batch alone
+with its epoch is judged by those around it, in the logs beside its own too, and by the leader-epoch-checkpoint: what
+has to be wrong for it to have an epoch has a price, and the cheapest explanation is believed (`header_judge`).
 
-A broker has the epoch in the checkpoint, and that on the disk, before it appends the first batch of it. So a last batch
-alone with an epoch that the checkpoint does not know is wrong where the batch before agrees with the checkpoint.
-Source: UnifiedLog.append, LeaderEpochFileCache.assign.
+A checkpoint knows the epochs that it has. One that is older than the log lacks the newest ones, and is true for the
+others. Source: UnifiedLog.append, LeaderEpochFileCache.assign.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
+from kdump.format.batch.header_judge import (
+    DAMAGED,
+    INVENTED,
+    NEAR,
+    SELDOM,
+    ascending,
+    bits_wrong,
+    one_bit_from,
+    one_bit_of_text,
+)
+from kdump.format.java_values import MAX_LONG
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.batch.base_offset.header import HeaderFacts
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -51,13 +60,15 @@ class EpochsAround:
         """Return what the checkpoint says, of batches that may have other logs beside them than their name tells."""
         return self
 
-    def before(self) -> int | None:
-        """Return the epoch that the log before ends with; None where it does not tell, or there is none."""
-        return None
+    @property
+    def batches_before(self) -> Sequence[HeaderFacts]:
+        """The last two batches of the logs before, in file order; fewer where nobody knows them."""
+        return ()
 
-    def after(self) -> int | None:
-        """Return the epoch that the log behind begins with; None where it does not tell, or there is none."""
-        return None
+    @property
+    def batches_behind(self) -> Sequence[HeaderFacts]:
+        """The first two batches of the logs behind, in file order; fewer where nobody knows them."""
+        return ()
 
     def at(self, offset: int) -> int | None:
         """Return the epoch that the checkpoint has for an offset, None where it says nothing."""
@@ -71,9 +82,9 @@ class EpochsAround:
 
         None where it says nothing of it.
         """
-        if batch.first is None:
+        if batch.first is None or batch.last < self._floor:
             return None
-        found = self.at(batch.first)
+        found = self.at(max(batch.first, self._floor))
         if found is None or self.at(batch.last) == batch.epoch:
             return None if found is None else batch.epoch
         is_of_later = batch.epoch is not None and batch.epoch < found and self.begins_behind(found, batch.position)
@@ -93,22 +104,69 @@ class EpochsAround:
         at = -1 if epoch is None or offset is None else bisect_right(self._starts, offset) - 1
         return at >= 0 and (self._epochs[at], self._starts[at]) == (epoch, offset)
 
-    def may_be_missing(self, batch: HeaderFacts, known: int, after: int | None) -> bool:
-        """Whether the checkpoint could have had an entry for the epoch of a batch that it contradicts.
+    def has_other(self, epoch: int, first: int, last: int) -> bool:
+        """Tell whether another epoch begins by the checkpoint in a range of offsets, both included."""
+        at = bisect_left(self._starts, first)
+        return at < len(self._starts) and self._starts[at] <= last and self._epochs[at] != epoch
+
+    def against(self, batch: HeaderFacts, others: Sequence[HeaderFacts], newest: int) -> int:
+        """Return what it costs that a batch has its epoch: what has to be wrong in the checkpoint then.
 
         Args:
-            known: the epoch that the checkpoint has for it.
-            after: that of the batch behind it, None where there is none.
+            batch: as it would be.
+            others: the batches beside it, with their epochs as they are: what the checkpoint says of them stays.
+            newest: an epoch that batches bear out. A checkpoint that lacks it is known to be older.
         """
-        if batch.epoch is None or batch.first is None or batch.epoch in self._epochs:
-            return True  # one wrong digit moves an entry
-        if batch.epoch < known or batch.first < self._starts[-1]:
+        known, epoch = self.of(batch), batch.epoch
+        if known in (None, epoch) or epoch is None or batch.first is None:
+            return 0
+        at = bisect_right(self._starts, max(batch.first, self._floor)) - 1
+        if at == len(self._starts) - 1 and epoch > self._epochs[at] and batch.first > self._starts[at]:
+            return 0 if newest > self._epochs[at] else DAMAGED
+        return DAMAGED if self._is_one_bit_away(at, batch, others) else INVENTED
+
+    def _is_one_bit_away(self, at: int, batch: HeaderFacts, others: Iterable[HeaderFacts]) -> bool:
+        """Whether one wrong bit of the file would explain that a batch has another epoch than one of its entries.
+
+        Args:
+            at: number of the entry.
+            batch: with its epoch.
+            others: the batches beside it: the entry that one of them bears out has its epoch, and not all offsets.
+        """
+        epoch, (known, start) = batch.epoch, self._entries[at]
+        before, behind = self._epochs[at - 1] if at else layout.NO_EPOCH, [*self._entries[at + 1 : at + 2]]
+        borne = [one for one in others if one.epoch == known and one.first is not None and self.at(one.first) == known]
+        if epoch is None or batch.first is None:
             return False
-        return after not in (None, known)  # the file is older than the log where it lacks that one too
+        is_between = before < epoch and all(epoch < one.epoch for one in behind)
+        if not borne and is_between and epoch in one_bit_of_text(known):
+            return True
+        if epoch == before and at:  # the entry begins too early
+            least = min(
+                [
+                    *(one.first for one in borne if one.first is not None),
+                    *(one.start_offset - 1 for one in behind),
+                    MAX_LONG,
+                ]
+            )
+            return any(batch.last < one <= least for one in one_bit_of_text(start))
+        if behind and epoch == behind[0].epoch:  # the one behind it begins too late
+            most = max([start, *(one.last for one in borne)])
+            return any(most < one <= max(batch.first, self._floor) for one in one_bit_of_text(behind[0].start_offset))
+        return False
+
+
+_SOME = 2  # batches that bear out the epoch of each other
+_WIDTH = 32  # bits of an epoch
+_MOST_WAITING = 32  # batches, each alone with its epoch: a log of many such is damaged, or was made so
+_MOST_TOLD = 1000  # findings of one log: of one with more no epoch is restored
+_MANY = 64  # elections of which nothing else is left
 
 
 class EpochFold:
     """Judges the leader epochs of a log's batches in file order.
+
+    An epoch that two batches have, one behind the other, is right. A batch alone with its epoch waits for such two.
 
     Args:
         file: the path as the user wrote it.
@@ -122,180 +180,259 @@ class EpochFold:
         self._file = file
         self._report = report
         self._around = EpochsAround() if around is None else around
-        self._good: int | None = None
-        self._held: HeaderFacts | None = None
-        self._first: HeaderFacts | None = None  # until a later batch bears its epoch out
-        self._doubt: tuple[HeaderFacts, int] | None = None  # it is wrong, or the one behind it, which has that epoch
+        self._sure: HeaderFacts | None = None  # the last batch whose epoch another one bears out
+        self._waiting: tuple[HeaderFacts, ...] = ()  # the batches behind it
+        self._told = 0  # findings
 
     @property
     def state(self) -> tuple[object, ...]:
         """What it holds."""
-        return self._good, self._held, self._first, self._doubt
+        return self._sure, self._waiting, self._told
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Go on from what another one held."""
-        self._good, self._held, self._first, self._doubt = state
+        self._sure, self._waiting, self._told = state
 
-    def is_same(self, epoch: int | None) -> bool:
-        """Whether this is the epoch of the batch before, or none, and nothing waits for the next one."""
-        return self._held is None and self._doubt is None and epoch in (None, self._good)
+    def is_same(self, one: HeaderFacts) -> bool:
+        """Whether a batch has the epoch of the one before, or none, and nothing waits."""
+        return not self._waiting and (one.epoch is None or (self._sure is not None and one.epoch == self._sure.epoch))
+
+    def is_plain(self, first: int, last: HeaderFacts) -> bool:
+        """Whether no other epoch begins by the checkpoint in a run of batches of one epoch.
+
+        Args:
+            first: offset of the first one.
+            last: batch of it.
+        """
+        return last.epoch is None or not self._around.has_other(last.epoch, first, last.last)
 
     def skip(self, one: HeaderFacts) -> None:
-        """Move on in a run of batches in which the epoch does not change."""
+        """Move on in a run of batches of one epoch, at least two, in which the checkpoint begins no other one."""
         if one.epoch is not None:
-            self._good, self._held, self._first = one.epoch, None, None
+            self._settle(one)
 
     def push(self, one: HeaderFacts) -> None:
         """Take the next batch; one whose CRC is wrong, or without an epoch, says nothing."""
         if not one.trusted or one.epoch is None:
             return
-        self._decide(one.epoch)
-        if self._held is not None:
-            self._settle(one.epoch)
-        elif one.epoch != self._good:
-            self._judge_first(one.epoch)
-        if self._good is None and one.epoch >= layout.NO_EPOCH:
-            self._good, self._first = one.epoch, one
-        elif one.epoch != self._good:
-            self._held = one
+        is_odd = one.first is not None and self._around.has_other(one.epoch, one.first, one.first)
+        if self.is_same(one) and not is_odd:
+            self._sure = one
+        elif self._waiting and _epoch(one) == _epoch(self._waiting[-1]) >= layout.NO_EPOCH and not is_odd:
+            first, self._waiting = self._waiting[-1], self._waiting[:-1]
+            self._settle(first)
+            self._sure = one
         else:
-            self._first = None
+            self._waiting += (one,)
+            if len(self._waiting) > _MOST_WAITING:
+                self._settle_first()
 
     def finish(self) -> None:
         """There is no next batch in this log."""
-        if self._held is not None:
-            last, before = self._held, self._before_held
-            after = None if self._around.of(last) == last.epoch else self._around.after()
-            self._settle(after if self._judge(last, before, after) is not None else None)
-        elif self._first is not None and self._around.of(self._first) != self._first.epoch:
-            self._judge_first(self._around.after())
-        if self._doubt is not None:
-            self._decide(self._around.after())
+        self._tell(self._judge(None, is_end=True))
+        self._waiting = ()
 
-    @property
-    def _before_held(self) -> int | None:
-        return self._around.before() if self._good is None else self._good
+    def _settle(self, sure: HeaderFacts) -> None:
+        """Judge those that wait, before a batch that has its epoch for sure."""
+        self._tell(self._judge(sure))
+        before = self._sure
+        if before is not None and _epoch(sure) < _epoch(before):
+            self._tell([self._finding(sure, before, sure, None)])  # two of each: nobody knows which are wrong
+        self._sure, self._waiting = sure, ()
 
-    def _judge_first(self, after: int | None) -> None:
-        """Judge the first batch, if it is alone with its epoch, by the log before."""
-        first = self._first
-        if first is None or self._around.of(first) == first.epoch:
-            return
-        before = self._around.before()
-        expected = self._judge(first, before, after)
-        if expected is None:
-            return
-        if self._around.of(first) is None and after is not None and after < (first.epoch or 0):
-            self._doubt = first, after
-        else:
-            self._blame(Code.E01, first, before, after, expected)
-        self._good, self._first = expected, None
+    def _settle_first(self) -> None:
+        """Judge those that wait, but for the last ones: those behind them may bear them out."""
+        some = self._waiting[:-_SOME]
+        wrong = [one for one in self._judge(None) if (one.position or 0) <= some[-1].position]
+        self._tell(wrong)
+        blamed = {one.position for one in wrong}
+        right = [one for one in some if one.position not in blamed]
+        self._sure, self._waiting = (right[-1] if right else self._sure), self._waiting[-_SOME:]
 
-    def _judge(self, one: HeaderFacts, before: int | None, after: int | None) -> int | None:
-        """Return the epoch of a batch that is alone with its own, None where that is right or nothing determines it."""
-        epoch, known = one.epoch, self._around.of(one)
-        assert epoch is not None
-        if epoch == known:
-            return None
-        if known is None:
-            return before if before == after != epoch else None
-        if (before is not None and known < before) or (after is not None and known > after):
-            return None
-        if (before is not None and epoch < before) or (after is not None and epoch > after):
-            return known
-        is_alone = epoch not in (before, after, layout.NO_EPOCH) and known in (before, after)
-        return known if is_alone and not self._around.may_be_missing(one, known, after) else None
+    def _tell(self, wrong: Sequence[Finding]) -> None:
+        self._told += len(wrong)
+        for one in wrong:
+            self._report(one)
 
-    def _settle(self, after: int | None) -> None:
-        """Judge the held batch by the epoch before it and the one after it."""
-        held, self._held = self._held, None
-        assert held is not None
-        assert held.epoch is not None
-        before, known = self._before_held, self._around.of(held)
-        good = layout.NO_EPOCH if before is None else before
-        expected = self._judge(held, before, after)
-        if held.epoch < layout.NO_EPOCH:
-            if known is None and expected is None and None in (before, after):
-                sides = {one for one in (before, after) if one is not None and _one_bit(held.epoch, one)}
-                expected = sides.pop() if sides else None
-            self._blame(Code.E02, held, before, after, expected)
-        elif held.epoch == known:
-            self._good = held.epoch  # if it does not follow, a neighbour is wrong
-        elif self._first is not None and after is not None and held.epoch <= after < good:
-            self._blame(Code.E01, self._first, self._around.before(), held.epoch, self._of_first(held.epoch))
-            self._good = held.epoch
-        elif expected is not None and known is not None:
-            self._blame(Code.E01, held, before, after, expected)
-            self._good = expected
-        elif held.epoch < good:
-            may_be_first = self._first is not None and _could_be(good, 0, held.epoch) and self._around.before() != good
-            self._blame(Code.E01, held, before, after, None if may_be_first else expected)
-            if after is not None and after < good:
-                self._good = held.epoch  # epochs continue from the lower one
-        elif after is not None and good <= after < held.epoch:
-            if expected is not None:
-                self._doubt = held, after
-            else:
-                self._blame(Code.E01, held, before, after, None)
-        else:
-            self._good = held.epoch
-        self._first = None
-
-    def _of_first(self, after: int) -> int | None:
-        """The epoch of a first batch that is too high, where the one behind it is the only one that one bit leaves."""
-        first, before = self._first, self._around.before()
-        assert first is not None
-        assert first.epoch is not None
-        if self._around.of(first) is not None:
-            return None
-        low = 0 if before is None else before
-        others = [one for one in _one_bit_from(first.epoch) if low <= one <= after]
-        return after if others == [after] else None
-
-    def _decide(self, following: int | None) -> None:
-        """Report the batch that is too high; open where one wrong bit of the batch behind it explains the same.
+    def _judge(self, sure: HeaderFacts | None, *, is_end: bool = False) -> list[Finding]:
+        """Return what is wrong with the batches that wait.
 
         Args:
-            following: the epoch that comes behind these two; None for none.
+            sure: the batch behind them, which has its epoch for sure; None where none is known.
+            is_end: the log ends behind them.
         """
-        if self._doubt is None:
-            return
-        (held, after), self._doubt = self._doubt, None
-        assert held.epoch is not None
-        is_other = following is None or _could_be(after, held.epoch, following)
-        self._blame(Code.E01, held, after, after, None if is_other else after)
+        waiting, first = self._waiting, self._sure
+        if not waiting:
+            return []
+        known = [self._around.of(one) for one in waiting]
+        is_order = _ascend([*(() if first is None else (first,)), *waiting, *(() if sure is None else (sure,))])
+        if is_order and all(one.epoch == epoch for one, epoch in zip(waiting, known, strict=True)):
+            return []  # and nobody asks for the logs beside this one
+        is_free = all(epoch in (None, one.epoch) for one, epoch in zip(waiting, known, strict=True))
+        if is_order and is_free and first is not None and not is_end:
+            return []
+        if self._told > _MOST_TOLD:
+            sides = zip([first, *waiting], waiting, strict=False)
+            return [
+                self._finding(one, before, None, None)
+                for before, one in sides
+                if _epoch(one) < (layout.NO_EPOCH if before is None else _epoch(before))
+            ]
+        before = [*self._around.batches_before] if first is None else [first]
+        behind = [*self._around.batches_behind] if is_end else [] if sure is None else [sure]
+        group = _Group(before, waiting, behind, self._around, is_sure=(first is not None, sure is not None))
+        return [self._finding(one, *sides, epoch) for one, sides, epoch in group.wrong(is_last=is_end and not behind)]
 
-    def _blame(
-        self, code: Code, held: HeaderFacts, before: int | None, after: int | None, expected: int | None
-    ) -> None:
-        self._report(
-            Finding(
-                code,
-                self._file,
-                held.position,
-                held.size,
-                offset=held.first,
-                last_offset=held.last,
-                field="partitionLeaderEpoch",
-                found=held.epoch,
-                expected=expected,
-                values={"before": _or_none(before), "after": _or_none(after)},
-            )
+    def _finding(
+        self, one: HeaderFacts, before: HeaderFacts | None, behind: HeaderFacts | None, expected: int | None
+    ) -> Finding:
+        return Finding(
+            Code.E01 if _epoch(one) >= layout.NO_EPOCH else Code.E02,
+            self._file,
+            one.position,
+            one.size,
+            offset=one.first,
+            last_offset=one.last,
+            field="partitionLeaderEpoch",
+            found=one.epoch,
+            expected=expected,
+            values={"before": _or_none(before), "after": _or_none(behind)},
         )
 
 
-def _or_none(epoch: int | None) -> int | str:
-    return "none" if epoch is None else epoch
+class _Group:
+    """Batches that lie one behind the other between two of which the epochs are sure, as far as there are such.
+
+    Args:
+        before: the batches before those that are judged: one or two.
+        waiting: those that are judged, each alone with its epoch.
+        behind: the batches behind them: one or two.
+        around: what the checkpoint says.
+        is_sure: whether the epochs of those before, and of those behind, are sure. They are too where two agree.
+    """
+
+    def __init__(
+        self,
+        before: Sequence[HeaderFacts],
+        waiting: Sequence[HeaderFacts],
+        behind: Sequence[HeaderFacts],
+        around: EpochsAround,
+        *,
+        is_sure: tuple[bool, bool],
+    ) -> None:
+        self._batches = [*before, *waiting, *behind]
+        self._around = around
+        self._own = range(len(before), len(before) + len(waiting))
+        is_high, is_low = is_sure[1] or _agree(behind), is_sure[0] or _agree(before)
+        self._high = _epoch(behind[0]) if is_high else None
+        self._low = _epoch(before[-1]) if is_low else 0 if self._high == 0 else None
+        # a batch beside them that is alone with its epoch too is judged with them
+        self._judged = range(
+            self._own.start if before and is_low else 0, self._own.stop if is_high else len(self._batches)
+        )
+        if self._low is not None and self._high is not None and self._low > self._high:
+            self._low = None
+
+    def wrong(
+        self, *, is_last: bool
+    ) -> Iterator[tuple[HeaderFacts, tuple[HeaderFacts | None, HeaderFacts | None], int | None]]:
+        """Yield each batch that is wrong, the batches beside it, and its epoch where that is determined.
+
+        Args:
+            is_last: no batch comes behind them.
+        """
+        costs = [self._costs(k) for k in self._judged]
+        if is_last:
+            self._add_elections(costs[-1])
+        totals = ascending(costs, self._low, self._high)
+        least = min(totals[0].values(), default=0)
+        stored = [_epoch(self._batches[k]) for k in self._judged]
+        own = [cost.get(epoch, least + 1) for epoch, cost in zip(stored, costs, strict=True)]
+        if (
+            sum(own) == least
+            and all(epoch in total for epoch, total in zip(stored, totals, strict=True))
+            and _is_rising(stored)
+        ):
+            return
+        best = [[value for value, cost in total.items() if cost == least] for total in totals]
+        for k in self._own:
+            at, epoch = k - self._judged.start, _epoch(self._batches[k])
+            if best[at] == [epoch]:
+                continue
+            near = [value for value, cost in totals[at].items() if cost < least + NEAR and value != epoch]
+            low = best[at - 1][0] if at and len(best[at - 1]) == 1 else self._low
+            high = best[at + 1][0] if at + 1 < len(best) and len(best[at + 1]) == 1 else self._high
+            is_known = epoch not in best[at] and len(near) == 1 and self._is_determined(k, near[0], low, high)
+            yield self._batches[k], (self._before(k), self._behind(k)), near[0] if is_known else None
+
+    def _is_determined(self, k: int, epoch: int, low: int | None, high: int | None) -> bool:
+        """Whether something tells the epoch of a batch, and not only that it lies between others.
+
+        Args:
+            k: number of the batch.
+            epoch: that it would have.
+            low, high: the epochs before and behind it, None where nobody knows them.
+        """
+        if epoch == self._of(k) or epoch == low == high:
+            return True
+        if epoch not in (low, high):
+            return False
+        others = one_bit_from(_epoch(self._batches[k]), _WIDTH)
+        least, most = max(0, low or 0), MAX_LONG if high is None else high
+        return [one for one in others if least <= one <= most] == [epoch]
+
+    def _before(self, k: int) -> HeaderFacts | None:
+        return self._batches[k - 1] if k else None
+
+    def _behind(self, k: int) -> HeaderFacts | None:
+        return self._batches[k + 1] if k + 1 < len(self._batches) else None
+
+    def _costs(self, k: int) -> dict[int, int]:
+        """Return what each epoch costs that a batch may have, by all but the order."""
+        one = self._batches[k]
+        sides = [side for side in (self._before(k), self._behind(k)) if side is not None]
+        tried = {one.epoch, self._low, self._high, self._of(k), *(side.epoch for side in sides)}
+        newest = max(sure for sure in (layout.NO_EPOCH, self._low, self._high) if sure is not None)
+        found = {}
+        for value in tried:
+            if value is not None and value >= layout.NO_EPOCH:
+                found[value] = bits_wrong(_epoch(one), value, _WIDTH)
+                if self._is_placed(k):
+                    found[value] += self._around.against(one._replace(epoch=value), sides, newest)
+        return found
+
+    def _add_elections(self, costs: dict[int, int]) -> None:
+        """Let the epoch of the very last batch cost more where many elections must have left nothing else."""
+        *others, last = [_epoch(one) for one in self._batches]
+        if last > max([layout.NO_EPOCH, *others]) + _MANY and last in costs:
+            costs[last] += SELDOM
+
+    def _of(self, k: int) -> int | None:
+        """The epoch that the checkpoint has for a batch."""
+        return self._around.of(self._batches[k]) if self._is_placed(k) else None
+
+    def _is_placed(self, k: int) -> bool:
+        """Whether a batch lies between those beside it: else nobody knows of which offsets it is."""
+        return all(one.last < other.begin for one, other in pairwise(self._batches[max(0, k - 1) : k + 2]))
 
 
-def _one_bit(epoch: int, other: int) -> bool:
-    return (epoch ^ other).bit_count() == 1
+def _epoch(batch: HeaderFacts) -> int:
+    assert batch.epoch is not None
+    return batch.epoch
 
 
-def _one_bit_from(epoch: int) -> list[int]:
-    return [epoch ^ (1 << bit) for bit in range(31)]
+def _ascend(batches: Sequence[HeaderFacts]) -> bool:
+    return _is_rising([_epoch(one) for one in batches])
 
 
-def _could_be(epoch: int, low: int, high: int) -> bool:
-    """Whether one wrong bit makes an epoch of one in a range."""
-    return any(low <= one <= high for one in _one_bit_from(epoch))
+def _is_rising(epochs: Sequence[int]) -> bool:
+    return all(one <= other for one, other in pairwise(epochs))
+
+
+def _agree(batches: Sequence[HeaderFacts]) -> bool:
+    """Whether two batches bear out the epoch of each other."""
+    return len(batches) == _SOME and batches[0].epoch == batches[1].epoch
+
+
+def _or_none(batch: HeaderFacts | None) -> int | str:
+    return "none" if batch is None or batch.epoch is None else batch.epoch

@@ -98,15 +98,15 @@ class HeaderChecks:
             self._sequences.step(window)
         start = 0
         if window.count > _SEAM and not bits & _ORDER and all_trusted and _is_plain(window):
-            start = window.count - 1
-            last = header_facts(window, start)
-            goes_on = self.offsets.is_next(window.cell(0, layout.BASE_OFFSET)) and self.epochs.is_same(last.epoch)
-            if goes_on:
-                self._skip(window, start)
-                return
-            for k in range(_SEAM):
-                self._push(header_facts(window, k))
-            self._skip(window, start - 1)
+            last, first = header_facts(window, window.count - 1), window.cell(0, layout.BASE_OFFSET)
+            if self.epochs.is_plain(first, last):
+                start = window.count - 1
+                if self.offsets.is_next(first) and self.epochs.is_same(last):
+                    self._skip(window, start)
+                    return
+                for k in range(_SEAM):
+                    self._push(header_facts(window, k))
+                self._skip(window, start - 1)
         for k in range(start, window.count):
             self._push(header_facts(window, k))
 
