@@ -46,7 +46,6 @@ KNOWN: dict[str, Known] = {
     "right-offset-changed-legacy": Known(SALVAGES, 387, _NAME),
     "wrong-offset": Known(SALVAGES, 1860, _ADJOINS),
     "wrong-offset-legacy": Known(SALVAGES, 40, _LEGACY),
-    "wrong-fate": Known(SALVAGES, 100080, "an index entry above an open batch of its producer proves a marker between"),
     "untold": Known(SALVAGES, 820, _ROWS),
     "untold-moved": Known(SALVAGES, 10985, _ROWS),
     "told-and-written": Known(SALVAGES, 368, f"{_ROWS}; {_LEGACY}"),
