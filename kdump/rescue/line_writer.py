@@ -175,7 +175,7 @@ class LineWriter:
     def _ends(self) -> list[int]:
         """Up to which offset (exclusive) each copy is of the line, and what lies beside its batches tells of it."""
         ends = list(self._line.cuts)
-        for branch in self._line.divergent:
+        for branch in (*self._line.divergent, *self._line.beyond):
             ends[branch.copy] = min(ends[branch.copy], branch.first)
         return ends
 
@@ -350,7 +350,8 @@ class LineWriter:
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
                 extras.append((offset if isinstance(offset, int) else -1, row))
-        more = unplaced(self._work.read, self._line, self._missing, expected, self._known_end, self._limit)
+        work, span = self._work, (expected, self._known_end)
+        more = unplaced(work.read, work.foreign, self._line, self._missing, span, self._limit)
         for branch in (*self._line.divergent, *more):
             source = self._work.read_source(branch.copy)
             epoch = None if branch.epoch < 0 else branch.epoch

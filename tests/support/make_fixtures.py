@@ -579,7 +579,8 @@ FIXTURES |= {
         [
             ("A08", "error", TXNINDEX, 0, ENTRY),
             ("L17", "note", LOG, len(OPEN), 0),
-            ("O04", "note", LOG, None, None),
+            ("O04", "note", LOG, len(OPEN), 0),
+            ("O04", "note", LOG, 244, 0),
         ],
     ),
     "txnindex-a06-differs": txnindex("the last stable offset is too low", "A06", aborted(ID, 0, 2, 1)),
