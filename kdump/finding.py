@@ -344,6 +344,10 @@ class Code(Enum):
            "do not rebuild this index, it is the only witness; see what another replica has: kdump verify --replicas DIR OTHER",
            Trait.RESTORED)
 
+    A08 = ("end-missing", Severity.ERROR, "producer {producer} began this transaction at offset {begun}, so the one before it, from offset {offset} on, had ended: that marker is lost, at {ends}; nobody can tell whether it was a COMMIT or an ABORT, and once this index is rebuilt that transaction is aborted",
+           "do not rebuild this index, it is the only witness; see what another replica has: kdump verify --replicas DIR OTHER",
+           Trait.RESTORED)
+
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker {does}", "none needed: a broker builds it again from an older one and the log; its next start takes longer",
            Trait.REINDEX, Trait.UNSOUND_SNAPSHOT)
     S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker {does}", "none: the broker removes it",

@@ -168,7 +168,7 @@ class PartitionCheck:
             results: gives those of the segment with a number among `jobs`; asked for in order.
             options: what was asked for.
 
-        Reports: A01-A07, E03, F01-F09, F14-F16, F19, K01-K07, O06, O07, P04, S01-S04, X09, and what a segment shows.
+        Reports: A01-A08, E03, F01-F09, F14-F16, F19, K01-K07, O06, O07, P04, S01-S04, X09, and what a segment shows.
         """
         self._look_at_what_goes(options)
         steps = PartitionSteps(self.directory, self.jobs, swaps=self._swaps)
@@ -204,7 +204,7 @@ class PartitionCheck:
 
     def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         self._judging(options)
-        replay = Replay(self.directory)
+        replay = Replay(self.directory, options.limits)
         causes, holes = self._causes, HoleFindings(self._losses)
         self._end = self._bases[0] if self._bases else 0
         unread = evidence_of(self.directory).rows_unread

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.lost_aborts import goes_on
+from kdump.broker.producer.lost_ends import lost_ends, may_prove
 from kdump.broker.producer.replay import Producers
+from kdump.broker.producer.transaction_fates import told_by_index
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import read_producers
 from kdump.checks.transactions import check_aborted, check_snapshot
 from kdump.finding import Code, Finding
+from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
@@ -18,13 +22,16 @@ from kdump.item import CheckedFile
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.segment import sibling
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.broker.producer.transaction_fates import Told
     from kdump.checks.job import SegmentJob, SegmentSummary
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.index.transaction_index import AbortedTxn
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
@@ -43,13 +50,16 @@ class Replay:
 
     Args:
         directory: of the partition.
+        limits: for reading control records once more.
     """
 
-    def __init__(self, directory: PartitionDir) -> None:
+    def __init__(self, directory: PartitionDir, limits: ReadLimits) -> None:
         self._directory = directory
+        self._limits = limits
         self.producers = Producers.empty()  # what is known of them after the segments so far
         self._has_begun = False
         self._is_whole = True  # nothing was compacted, damaged or not read so far
+        self._jobs: list[SegmentJob] = []  # the segments so far
 
     def segment(self, job: SegmentJob, facts: SegmentSummary) -> Iterator[Result]:
         """Yield what is wrong with the snapshot at the start of a segment and with its aborted transactions.
@@ -58,7 +68,7 @@ class Replay:
             job: the segment.
             facts: what its log has shown.
 
-        Reports: A01-A07, S01, S03.
+        Reports: A01-A08, S01, S03.
         """
         entries: Sequence[ProducerStateEntry] | None = None
         path = job.files.get(FileKind.SNAPSHOT)
@@ -74,12 +84,52 @@ class Replay:
         is_dense = not (facts.has_holes or _begins_late(job, facts))
         self._is_whole = self._is_whole and facts.is_read and is_dense and not facts.damaged
         complete = self.producers.complete and self._is_whole and facts.producers is not None
+        before = self.producers
         if facts.producers is not None:
             self.producers, expected = self.producers.after(facts.producers, found.append)
         if not complete:
             self.producers = self.producers.replace(complete=False)
         yield from found
         yield from _aborted(job, facts, expected, self.producers, complete=complete)
+        self._jobs.append(job)
+        if not complete and FileKind.TXNINDEX in job.files:
+            yield from self._lost_ends(job, expected, before)
+
+    def _lost_ends(self, job: SegmentJob, made: Sequence[AbortedTxn], before: Producers) -> Iterator[Finding]:
+        """Yield which transactions have lost their end, as the index of a segment proves.
+
+        Args:
+            job: the segment.
+            made: the entries that a broker would write for it, by the replay.
+            before: what is known of producers at its start.
+
+        Reports: A08.
+        """
+        opened = open_source(job.files[FileKind.TXNINDEX])
+        if isinstance(opened, OpenFailure):
+            return
+        with suppress(OSError), opened:  # it is said where the file is judged
+            told = told_by_index(opened, job.base_offset, job.next_base, None, None)
+            entries = () if told is None else told.entries
+            suspects = {one: number for number, one in enumerate(entries) if may_prove(one, made)}
+            if not suspects:
+                return
+            known = [before.entries[one.producer_id] for one in suspects if one.producer_id in before.entries]
+            begun = [one.current_txn_first_offset for one in known if one.current_txn_first_offset >= 0]
+            last: AbortedTxn | None = None
+            for one in lost_ends(self._logs(min([job.base_offset, *begun])), list(suspects), self._limits):
+                if one.proof is not None and one.proof != last:  # the other batches of the transaction are behind it
+                    last = one.proof
+                    yield _lost_end(opened.name, suspects[last] * TransactionIndex.entry_size, one, last)
+
+    def _logs(self, start: int) -> Iterator[tuple[Source, int, int | None]]:
+        """The logs of the segments so far that may have an offset, or a later one."""
+        for job in self._jobs:
+            if job.next_base is None or job.next_base > start:
+                opened = open_source(job.files[FileKind.LOG])
+                if not isinstance(opened, OpenFailure):
+                    with opened:
+                        yield opened, job.base_offset, job.next_base
 
     def _file(self, path: str) -> StateFile:
         return self._directory.file(os.path.basename(path), FileKind.SNAPSHOT)
@@ -128,6 +178,14 @@ class Replay:
             self.producers = Producers.of_snapshot(entries, base)
         elif base:
             self.producers = self.producers.replace(complete=False)
+
+
+def _lost_end(path: str, position: int, told: Told, proof: AbortedTxn) -> Finding:
+    assert told.hole is not None
+    ends = span(told.hole.first, told.hole.last, "offset")
+    values: dict[str, int | str | None] = {"producer": told.producer, "begun": proof.first_offset, "ends": ends}
+    size, last = TransactionIndex.entry_size, told.hole.first - 1
+    return Finding(Code.A08, path, position, size, offset=told.start, last_offset=last, values=values)
 
 
 def _begins_late(job: SegmentJob, facts: SegmentSummary) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.producer.transaction_fates import COMMITTED, IN_DOUBT
 from kdump.dump.checked import open_walk
-from kdump.dump.transaction_outcomes import Outcomes, say_doubts
+from kdump.dump.transaction_outcomes import NOBODY_KNOWS, Outcomes, say_doubts
 from kdump.finding import Code, Finding, Trait, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.right import unplaced
@@ -224,8 +224,9 @@ class RecordFates:
             deleted = None if log.log_base is None else self._deleted.get(log.log_base)
             is_sound = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
             doubt = None
-            if transaction == IN_DOUBT:
-                transaction, doubt = None, self._outcomes.hole_behind(log.path, window, k)
+            if transaction in NOBODY_KNOWS:
+                transaction = None if transaction == IN_DOUBT else transaction
+                doubt = self._outcomes.hole_behind(log.path, window, k)
                 self._doubts[doubt] = self._doubts.get(doubt, 0) + 1
             has_no_key = rows[number * layout.RECORD_WIDTH + layout.R_KEY_SIZE] < 0 and not is_control
             no_key = has_no_key and self._policy is not None and "compact" in self._policy

@@ -14,10 +14,11 @@ from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kdump.dump.input_file import InputFile
     from kdump.format.batch.window import Window
+    from kdump.format.index.transaction_index import AbortedTxn
 
 
 class TransactionIndexes:
@@ -69,6 +70,14 @@ class TransactionIndexes:
     def doubt(self) -> None:
         """It has a batch that does not fit where it stands."""
         self._is_odd = True
+
+    def entries(self) -> Iterator[AbortedTxn]:
+        """Yield the entries of all indexes, also of those that the walk has not come to, and of lost logs."""
+        for number in range(len(self._logs)):
+            for told in (*self._lost_before(number), *self._of(number, None, None)):
+                yield from told.entries
+        for told in self._lost_before(len(self._logs)):
+            yield from told.entries
 
     def learn(self) -> list[Aborts]:
         """Return what all indexes tell that the walk has come to, those of lost logs between them among them."""

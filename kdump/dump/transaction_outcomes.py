@@ -1,4 +1,4 @@
-"""The outcome of each transaction: committed, aborted, open or in doubt, for `dump --committed`, `--aborted`, `--fate`.
+"""The outcome of each transaction, committed, aborted, open or unknown, for `dump --committed`, `--aborted`, `--fate`.
 
 Strategy: what a batch comes to is said by the next marker of its producer, which lies after it. So the logs are walked
 through once before they are shown, further than they are shown where transactions are open at their end, into the
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.missing.lost_holes import lost_holes
 from kdump.broker.missing.ranges import MissingRange
 from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
-from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, Told, TransactionFates
+from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, UNKNOWN, Told, TransactionFates
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.dump.transaction_indexes import TransactionIndexes
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 OPEN = "open"
+NOBODY_KNOWS = (UNKNOWN, IN_DOUBT)
 _NEVER = layout.LARGEST_OFFSET
 _MOST = 4  # places that a sentence names
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
@@ -115,7 +116,8 @@ class _Answer:
     """
 
     def __init__(self, options: DumpOptions) -> None:
-        self._ranges: dict[str, dict[int, array[int]]] = {IN_DOUBT: {}, ABORTED: {}}  # by fate, producer: first, last
+        # by fate, producer: first, last
+        self._ranges: dict[str, dict[int, array[int]]] = {fate: {} for fate in (*NOBODY_KNOWS, ABORTED)}
         self._holes: dict[tuple[int, int], MissingRange] = {}  # by producer and first offset of what is in doubt
         self.fates = TransactionFates(self._take, options.max_uncompressed_bytes, options.max_batch_bytes)
 
@@ -126,7 +128,7 @@ class _Answer:
         first = max(told.start, ranges[-1] + 1) if ranges else told.start
         if first < told.stop:
             ranges.extend((first, told.stop - 1))
-            if told.fate == IN_DOUBT and told.hole is not None:
+            if told.fate in NOBODY_KNOWS and told.hole is not None:
                 self._holes[told.producer, first] = told.hole
 
     def of(self, producer: int, offset: int) -> tuple[str, MissingRange | None]:
@@ -164,6 +166,7 @@ class Outcomes:
         self._reached: list[int] = []  # the highest offset up to the end of each log that was walked through
         self._is_done = False  # with all logs
         self._indexes, self._has_holes = TransactionIndexes(self.logs), False
+        self._is_asked = False  # what all of these have
         self._shifts: dict[tuple[str, int], int] = {}  # path and position of batches with a wrong base offset
         self._last = -1  # the highest offset that was read
         self._met = Met({}, {})
@@ -185,7 +188,7 @@ class Outcomes:
         kept = array("q")
         for k in range(window.count) if wanted == COMMITTED else sorted(in_question):
             outcome = self._outcome(path, window, k) if k in in_question else COMMITTED
-            if outcome == IN_DOUBT:
+            if outcome in NOBODY_KNOWS:
                 where = self.hole_behind(path, window, k)
                 self._met.doubts[where] = self._met.doubts.get(where, 0) + max(0, window.cell(k, layout.COUNT))
             if outcome == wanted:
@@ -481,7 +484,11 @@ class Outcomes:
 
     def _open_up(self, hole: MissingRange, *, may_end: bool, may_be_compaction: bool) -> None:
         """There is a hole, or one that compaction may have made."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._answer.fates.expect(self._indexes.entries())
         if may_be_compaction and not self._may_be_lost(hole.first, hole.last):
+            self._answer.fates.explained_hole(hole.first, hole.last)
             return
         self._has_holes = True
         self._ask_indexes()

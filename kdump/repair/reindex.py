@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.index_interval import infer_interval
 from kdump.broker.load.recover import recover
 from kdump.broker.producer.lost_aborts import lost_aborts
+from kdump.broker.producer.lost_ends import lost_ends, may_prove
 from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.broker.producer.replay import Producers
 from kdump.finding import Code, Finding
@@ -23,6 +24,7 @@ from kdump.format.checkpoint.producer_snapshot import encode_snapshot
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import ReadLimits
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import open_directory, sha256_of_name, state_of
 from kdump.repair.guard import check_quarantine
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from kdump.broker.load.recover import Recovered
+    from kdump.format.index.transaction_index import AbortedTxn
+    from kdump.format.source import Source
     from kdump.repair.file_state import FileState
     from kdump.repair.plan import Content
     from kdump.repair.reasons import Reasons
@@ -301,7 +305,21 @@ class _Planner:
         with opened, self._segments.log(base, limit) as log:
             entries = TransactionIndex(opened, base).sound_entries()
             kept = lost_aborts(log, base, partition.next_base(base), entries, done.aborted, done.producers.entries)
-        return TransactionIndex.encode(sorted([*done.aborted, *kept], key=lambda one: one.last_offset))
+        proven = {(one.producer_id, one.last_offset): one for one in self._proven(base, entries, done.aborted)}
+        made = [proven.get((one.producer_id, one.last_offset), one) for one in done.aborted]
+        return TransactionIndex.encode(sorted([*made, *kept], key=lambda one: one.last_offset))
+
+    def _proven(self, base: int, entries: Sequence[AbortedTxn], made: Sequence[AbortedTxn]) -> Iterator[AbortedTxn]:
+        """The entries of an index that are the last witnesses of the ends of the transactions before theirs."""
+        some = [entry for entry in entries if may_prove(entry, made)]
+        if some:
+            yield from (told.proof for told in lost_ends(self._logs_up_to(base), some, ReadLimits()) if told.proof)
+
+    def _logs_up_to(self, last: int) -> Iterator[tuple[Source, int, int | None]]:
+        for base in self._segments.bases:
+            if base <= last:
+                with self._segments.log(base) as log:
+                    yield log, base, self._partition.next_base(base)
 
     def _index(self, base: int, kind: FileKind, data: bytes, again: Callable[[], bytes]) -> None:
         name = file_name(base, kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.producer.transaction_fates import IN_DOUBT
+from kdump.broker.producer.transaction_fates import ABORTED, UNKNOWN
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.rows.json_lines import row_json
@@ -176,7 +176,7 @@ class BatchesLeftOut:
 
     def tell(self, out: Loss, rule: Told) -> None:
         """Note the row of a batch that stays out; neighbours are one."""
-        hole, fate = rule.hole, None if rule.fate == IN_DOUBT else rule.fate
+        hole, fate = rule.hole, rule.fate if rule.fate in (ABORTED, UNKNOWN) else None
         if hole is None:
             return
         first, records = out.offset, out.records or 0

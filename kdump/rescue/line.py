@@ -96,6 +96,22 @@ class Divergent(TupleValue):
     records: int
 
 
+class BatchesBeyond(TupleValue):
+    """Batches, one behind the other, that reach into the next log of their copy.
+
+    Their base offsets are wrong, or the name of their log is.
+    """
+
+    copy: int
+    log: int  # its number
+    # start, end: their bytes, half-open
+    start: int
+    end: int
+    # first, last: offsets as stored
+    first: int
+    last: int
+
+
 class Candidate(TupleValue):
     """A batch as one copy has it; of several for one place of the line one is taken."""
 
@@ -260,6 +276,7 @@ class Line:
     ) -> None:
         self.runs = LineRuns()  # of its batches
         self.divergent: list[Divergent] = []  # what does not belong to it, also where its offsets are covered
+        self.beyond: list[BatchesBeyond] = []  # what does not count as it reaches into the next log
         self.pairs: list[Pair] = []  # batches of one place of which the larger was taken
         self.cuts = list(cuts)  # as given, but for copies that contradict the line sooner
         self._limits = limits
@@ -420,7 +437,10 @@ class Line:
 
     def _reaches_over(self, one: Cursor, start: int) -> None:
         """The batches from a row on reach into the next log of their copy."""
-        self._branch(one, start, one.count)
+        end = one.positions[one.count - 1] + one.sizes[one.count - 1]
+        firsts, lasts = one.firsts[start : one.count], one.lasts[start : one.count]
+        place = one.log.copy, one.log.number, one.positions[start], end
+        self.beyond.append(BatchesBeyond(*place, min(firsts), max(lasts)))
 
     def _diverge(self, one: Cursor, count: int) -> None:
         """These batches are of another branch."""
@@ -509,6 +529,11 @@ class Line:
             return  # under another epoch
         side = one.side()
         if any(pair.other == side for pair in self.pairs[-most:]):
+            return
+        taken = best.side()
+        is_version = (side.last, side.epoch) == (taken.last, taken.epoch)
+        if is_version and self._is_subset(taken, side) == 0:  # also where its copy ends inside of it
+            self.pairs.append(Pair(taken, side))
             return
         self._diverge_one(one)
 

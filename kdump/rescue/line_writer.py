@@ -145,6 +145,7 @@ class LineWriter:
         aborts = list(self._work.end_evidence.aborts(ends, self._line.last))
         fates = TransactionFates(self.left_out.take, self._options.limits.max_uncompressed_bytes)
         fates.learn(aborts)
+        fates.expect(entry for one in aborts for entry in one.entries)
         expected: int | None = None
         for number, _, window in self._windows():
             wrappers = self._work.read[number].facts.wrappers
@@ -155,11 +156,14 @@ class LineWriter:
                     first = first_offset(window, k, wrappers)
                     if expected is not None and first > expected:
                         hole = self._hole(expected, first - 1)
+                        if hole is not None or fates.asks_for_all_holes:
+                            fates.step(window.slice(start, k))
+                            start = k
                         if hole is not None:
                             may_end = not self._work.end_evidence.has_no_marker(hole.first, hole.last, ends)
-                            fates.step(window.slice(start, k))
                             fates.hole(hole, may_end=may_end)
-                            start = k
+                        else:
+                            fates.explained_hole(expected, first - 1)
                     expected = window.cell(k, layout.LAST_OFFSET) + 1
             fates.step(window.slice(start, window.count))
             expected = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
@@ -171,7 +175,7 @@ class LineWriter:
     def _ends(self) -> list[int]:
         """Up to which offset (exclusive) each copy is of the line, and what lies beside its batches tells of it."""
         ends = list(self._line.cuts)
-        for branch in self._line.divergent:
+        for branch in (*self._line.divergent, *self._line.beyond):
             ends[branch.copy] = min(ends[branch.copy], branch.first)
         return ends
 
@@ -346,7 +350,8 @@ class LineWriter:
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
                 extras.append((offset if isinstance(offset, int) else -1, row))
-        more = unplaced(self._work.read, self._line, self._missing, expected, self._known_end, self._limit)
+        work, span = self._work, (expected, self._known_end)
+        more = unplaced(work.read, work.foreign, self._line, self._missing, span, self._limit)
         for branch in (*self._line.divergent, *more):
             source = self._work.read_source(branch.copy)
             epoch = None if branch.epoch < 0 else branch.epoch

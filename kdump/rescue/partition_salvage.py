@@ -172,7 +172,7 @@ class PartitionSalvage:
             line: of all copies; one that has left it does not count, nor one in which nothing shows a cleaner at work.
         """
         found = RangeSet()
-        left = {one.copy for one in line.divergent}
+        left = {one.copy for one in (*line.divergent, *line.beyond)}
         for number in range(len(self._copies)):
             if sum(one.facts.gaps for one in self.read if one.copy == number) and not self._has_trace(number):
                 left.add(number)
@@ -433,7 +433,7 @@ class PartitionSalvage:
         copies = [(copy, self._logs_of(number), line.cuts[number]) for number, copy in enumerate(self._copies)]
         limit = self._options.limits.max_batch_bytes
         left_out = RangeSet()
-        for branch in line.divergent:
+        for branch in (*line.divergent, *line.beyond):
             left_out.add(branch.first, branch.last)
         return LineHoles(
             self.name,
@@ -735,7 +735,9 @@ class PartitionSalvage:
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
             return
         one = [one for one in self.read if one.copy == leader and one.facts.runs][-1]
-        if lone_last(one.source, one.facts) is None or all(branch.copy == leader for branch in line.divergent):
+        if lone_last(one.source, one.facts) is None or all(
+            branch.copy == leader for branch in (*line.divergent, *line.beyond)
+        ):
             return
         why = (
             f"only the last batch of {one.log.path} (offsets {runs[-1].first}..{runs[-1].last}) has the leader "

@@ -65,7 +65,9 @@ def standing_of(
         line: of all of them.
         result: what the line has come to.
     """
-    if line.divergent or result.offsets_lost:  # of branches Kafka cuts one by itself, but a person sees which leads
+    if (
+        line.divergent or line.beyond or result.offsets_lost
+    ):  # of branches Kafka cuts one by itself, but a person sees which leads
         return Standing()
     has_id = any(copy.metadata() is not None for copy in copies)
     whole, damaged, short = [], [], []

@@ -1,8 +1,10 @@
-"""Intact batches that verify has something against: what becomes of those that no row of a loss tells of.
+"""Intact batches that stay out though nothing of another branch is there: which of them a row has to tell of.
 
-Such a batch stays out. Where the line has a hole for its offsets, the row of that loss names it. Where the line has
-other batches there, or its copy has parted from the line before, it is told as one of another branch. Where the line
-has the same bytes, from another copy, nothing is missing; the bytes of another batch of its own copy do not count.
+These are batches that verify has something against, those of logs that are another partition's, and those that reach
+into the next log of their copy. Where the line has a hole for their offsets, the row of that loss names them. Where the
+line has other batches there, or their copy has parted from the line before, they are told as those of another branch.
+Where the line has the same bytes, from another copy, nothing is missing; the bytes of another batch of their own copy
+do not count.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from kdump.finding import Trait
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32, crc32c
 from kdump.rescue.line import Divergent
-from kdump.rescue.valid_runs import batches_of
+from kdump.rescue.valid_runs import batches_of, first_offset
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.source import Source
     from kdump.rescue.line import Line
@@ -25,47 +28,131 @@ if TYPE_CHECKING:
     from kdump.rescue.scanned_log import BadBytes, ReadLog
 
 
+class _Out(TupleValue):
+    """A batch that stays out."""
+
+    copy: int
+    # first, last: offsets; None where no header can be right
+    first: int | None
+    last: int | None
+    is_exact: bool  # they are its own
+    epoch: int  # -1 for none
+    records: int
+    # crc, size: what its bytes are known by
+    crc: int
+    size: int
+    behind: int  # an offset where it stands, where it has none itself
+    is_in_place: bool = False  # its copy has it among its batches
+
+
 def unplaced(
-    read: Sequence[ReadLog], line: Line, missing: LineLosses, start: int, end: int, max_batch_bytes: int
+    read: Sequence[ReadLog],
+    foreign: Sequence[ReadLog],
+    line: Line,
+    missing: LineLosses,
+    span: tuple[int, int],
+    max_batch_bytes: int,
 ) -> Iterator[Divergent]:
-    """Yield the batches with a true CRC that are neither in the line nor in a row of a loss.
+    """Yield the batches with a true CRC that are neither in the line nor in a row of a loss, neighbours together.
 
     Args:
         read: the logs, by their numbers.
-        line: of them.
+        foreign: those of other partitions.
+        line: of the logs.
         missing: says why offsets are not there.
-        start, end: the offsets that have rows, half-open.
+        span: the offsets that have rows, half-open.
         max_batch_bytes: a batch over this is not held in memory.
     """
-    out = [(one, place) for one in read for place in one.facts.places if _may_be_intact(place, max_batch_bytes)]
-    if not out:
+    if not foreign and not line.beyond and not any(one.facts.places for one in read):
         return
-    told = {
-        (loss.file, loss.position)
-        for first, last in _holes(line, start, end)
-        for loss in missing.losses(first, last)
-        if loss.file is not None
-    }
-    known = [
-        (one, place, *header)
-        for one, place in out
-        if (one.log.path, place.position) not in told and (header := _header(one.source, place)) is not None
+    told = _Told(line, missing, span)
+    out = [
+        *(one for log in (*read, *foreign) for one in _damaged(log, told, max_batch_bytes)),
+        *(one for log in foreign for one in _foreign(log, told, max_batch_bytes)),
+        *(
+            one
+            for beyond in line.beyond
+            for one in _of_run(read[beyond.log], beyond.start, beyond.end, max_batch_bytes)
+        ),
     ]
-    crcs = {crc for _, _, crc, _ in known}
-    there = _of_line(line, read, crcs, max_batch_bytes) if known else {}
-    own = _of_copies(read, crcs, max_batch_bytes) if known else {}
-    for one, place, crc, epoch in known:
-        first, last = place.offset, place.last_offset
-        offsets = there.get((crc, place.length), [])
-        its = one.copy, crc, place.length
-        # of equal batches the line has so many as the copy has in place: this is one more
-        is_there = len(offsets) > own[its] and (first in offsets or not place.is_exact)
-        own[its] += is_there
-        if is_there:
+    crcs = {one.crc for one in out}
+    there = _of_line(line, read, crcs, max_batch_bytes) if out else {}
+    own = _of_copies(read, crcs, max_batch_bytes) if out else Counter()
+    own.subtract((one.copy, one.crc, one.size) for one in out if one.is_in_place)
+    yield from _joined(one for one in out if not _is_there(one, there, own))
+
+
+def _is_there(one: _Out, there: dict[tuple[int, int], list[int]], own: Counter[tuple[int, int, int]]) -> bool:
+    """Whether the line has the bytes of a batch: of equal ones so many as its copy has in place, this is one more."""
+    offsets, its = there.get((one.crc, one.size), []), (one.copy, one.crc, one.size)
+    found = len(offsets) > own[its] and (one.first in offsets or not one.is_exact)
+    own[its] += found
+    return found
+
+
+def _joined(out: Iterable[_Out]) -> Iterator[Divergent]:
+    """Batches as rows: those of one copy and epoch whose offsets go on are one."""
+    row: Divergent | None = None
+    for one in out:
+        first, last = (one.behind, one.behind) if one.first is None or one.last is None else (one.first, one.last)
+        if row is not None and (row.copy, row.last + 1, row.epoch) == (one.copy, first, one.epoch):
+            row = row._replace(last=last, records=row.records + one.records)
             continue
-        if first is None or last is None:  # no offset that can be: it is told where it stands
-            first = last = max([end for _, end in one.facts.spans], default=one.log.base or 0)
-        yield Divergent(one.copy, first, last, epoch, place.records or 0)
+        if row is not None:
+            yield row
+        row = Divergent(one.copy, first, last, one.epoch, one.records)
+    if row is not None:
+        yield row
+
+
+class _Told:
+    """The rows of losses: which places of logs they name."""
+
+    def __init__(self, line: Line, missing: LineLosses, span: tuple[int, int]) -> None:
+        self._line, self._missing, self._span = line, missing, span
+        self._places: set[tuple[str, int | None]] | None = None
+
+    def has(self, path: str, position: int) -> bool:
+        """Tell whether a row names a place."""
+        if self._places is None:
+            losses = (
+                loss for first, last in _holes(self._line, *self._span) for loss in self._missing.losses(first, last)
+            )
+            self._places = {(loss.file, loss.position) for loss in losses if loss.file is not None}
+        return (path, position) in self._places
+
+
+def _damaged(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:
+    """The batches of a log that verify has something against, and that no row of a loss names."""
+    for place in one.facts.places:
+        if not _may_be_intact(place, max_batch_bytes) or told.has(one.log.path, place.position):
+            continue
+        header = _header(one.source, place)
+        if header is not None:
+            behind = max([end for _, end in one.facts.spans], default=one.log.base or 0)
+            offsets, records = (place.offset, place.last_offset), place.records or 0
+            yield _Out(one.copy, *offsets, place.is_exact, header[1], records, header[0], place.length, behind)
+
+
+def _foreign(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:
+    """The batches of a log that is another partition's, where no row of a loss names it."""
+    if not told.has(one.log.path, 0):
+        for run in one.facts.runs:
+            yield from (
+                out._replace(is_exact=True, is_in_place=False)
+                for out in _of_run(one, run.start, run.end, max_batch_bytes)
+            )
+
+
+def _of_run(one: ReadLog, start: int, end: int, max_batch_bytes: int) -> Iterator[_Out]:
+    """The batches of a range of bytes, whose offsets are wrong."""
+    wrappers = one.facts.wrappers
+    for window in batches_of(one.source, start, end, max_batch_bytes):
+        for k in range(window.count):
+            first, last = first_offset(window, k, wrappers), window.cell(k, layout.LAST_OFFSET)
+            records = wrappers.count(window.cell(k, layout.COUNT), window.cell(k, layout.POSITION))
+            epoch, crc, size = (window.cell(k, field) for field in (layout.LEADER_EPOCH, layout.CRC, layout.SIZE))
+            yield _Out(one.copy, first, last, False, epoch, records, crc, size, first, is_in_place=True)
 
 
 def _may_be_intact(place: BadBytes, max_batch_bytes: int) -> bool:

@@ -108,7 +108,8 @@ class LeftOutBatches(Value):
     records: int
     lost_offset: int  # where the end of the transaction may be, the first offset
     last_lost_offset: int  # and the last one
-    fate: str | None = None  # aborted or committed, where a transaction index tells; None where nothing does
+    # aborted, or unknown: it has ended, and nobody can tell how, as a transaction index tells; None where nothing does
+    fate: str | None = None
 
 
 class SalvageStep(Value):

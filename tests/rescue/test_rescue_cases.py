@@ -186,7 +186,6 @@ def test_an_epoch_that_begins_inside_the_chosen_copy_is_a_contradiction(tmp_path
 
 
 # --- transactions -------------------------------------------------------------------------------------------
-@wrong("an entry whose first offset lies above an open batch of its producer proves no marker")
 def test_an_index_entry_above_an_open_batch_proves_a_marker_between(tmp_path: Path) -> None:
     cases.lost_commit(tmp_path)
     made = rescued(tmp_path)
@@ -195,7 +194,6 @@ def test_an_index_entry_above_an_open_batch_proves_a_marker_between(tmp_path: Pa
     assert made.exit == 3
 
 
-@wrong("the same in dump --fate and verify")
 def test_dump_and_verify_say_what_is_in_doubt(tmp_path: Path) -> None:
     cases.lost_commit(tmp_path)
     run = run_kdump(["dump", f"b0/{PARTITION}", "--fate", "--deep-iteration", "--format", "json"], tmp_path)

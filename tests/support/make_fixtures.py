@@ -567,6 +567,22 @@ FIXTURES |= {
             ("P04", "note", LOG, None, None),
         ],
     ),
+    "txnindex-a08-end-missing": Fixture(
+        "the COMMIT before the transaction of an entry is lost, in one of two holes",
+        partition(
+            OPEN,
+            written(3, 2, flags=TRANSACTIONAL),
+            marker(5, (ID, 0), commit=False),
+            batch(8, PAIR),
+            txnindex=aborted(ID, 3, 5, 6),
+        ),
+        [
+            ("A08", "error", TXNINDEX, 0, ENTRY),
+            ("L17", "note", LOG, len(OPEN), 0),
+            ("O04", "note", LOG, len(OPEN), 0),
+            ("O04", "note", LOG, 244, 0),
+        ],
+    ),
     "txnindex-a06-differs": txnindex("the last stable offset is too low", "A06", aborted(ID, 0, 2, 1)),
 }
 

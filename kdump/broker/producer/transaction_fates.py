@@ -16,6 +16,7 @@ from operator import ge
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
+from kdump.broker.producer.proven_ends import ProvenEnds
 from kdump.format.batch import layout
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.broker.missing.ranges import MissingRange
+    from kdump.broker.producer.proven_ends import LostEnd
     from kdump.format.batch.window import Window
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.source import Source
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 COMMITTED = "committed"
 ABORTED = "aborted"
 IN_DOUBT = "in doubt"
+"""It may have ended in a hole: whether it did, and how, nobody can tell."""
+UNKNOWN = "unknown"
+"""It has ended in a hole that compaction seems to explain: how, nobody can tell."""
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 
@@ -84,9 +89,10 @@ class Told(TupleValue):
     producer: int
     start: int
     stop: int
-    fate: str  # COMMITTED, ABORTED or IN_DOUBT
+    fate: str  # COMMITTED, ABORTED, IN_DOUBT or UNKNOWN
     hole: MissingRange | None  # that may have ended their transaction, None for none: a marker tells their fate
     agrees: bool  # the next marker of the producer that is there says the same
+    proof: AbortedTxn | None = None  # that tells that it ended in the hole, of the producer's next transaction
 
 
 class _Piece(TupleValue):
@@ -121,6 +127,7 @@ class TransactionFates:
         self._begin: int | None = None  # the first offset
         self._running: dict[int, list[_Piece]] = {}
         self._raises: set[int] = set()  # producers whose epoch rises with every transaction
+        self._proven = ProvenEnds()
 
     def learn(self, aborts: Iterable[Aborts]) -> None:
         """Take what transaction indexes say, in place of what they said before. A hole is judged when it comes."""
@@ -135,6 +142,19 @@ class TransactionFates:
         for entry in entries:
             self._of.setdefault(entry.producer_id, []).append(entry)
 
+    def expect(self, entries: Iterable[AbortedTxn]) -> None:
+        """Take what all transaction indexes have, also of what is still to come, before the first hole of any kind."""
+        self._proven.expect(entries, ((producer, some[0].first) for producer, some in self._running.items() if some))
+
+    @property
+    def asks_for_all_holes(self) -> bool:
+        """Whether holes count too that compaction explains."""
+        return self._proven.is_asked
+
+    def explained_hole(self, first: int, last: int) -> None:
+        """Offsets are missing here that compaction explains: nothing ended there but what an index proves."""
+        self._proven.hole(first, last)
+
     def hole(self, hole: MissingRange, *, may_end: bool = True) -> None:
         """Offsets are missing here.
 
@@ -146,6 +166,7 @@ class TransactionFates:
             self._holes.append(hole)
             self._unknown.append(self._unknown[-1] + (not self._is_known(hole)))
         self._missing.append(hole)
+        self._proven.hole(hole.first, hole.last)
 
     def step(self, window: Window) -> None:
         """Take the next batches, between which there is no hole."""
@@ -169,30 +190,49 @@ class TransactionFates:
     def begin(self, producer: int, epoch: int, offset: int) -> None:
         """A batch of a transaction."""
         pieces = self._running.setdefault(producer, [])
-        if not pieces or pieces[-1].behind < len(self._holes):
+        is_next = self._proven.batch(producer, offset)
+        if not pieces or is_next or pieces[-1].behind < len(self._holes):
             pieces.append(_Piece(offset, epoch, len(self._holes)))
 
     def end(self, producer: int, epoch: int, offset: int, *, is_abort: bool) -> None:
         """A marker."""
         pieces = self._running.pop(producer, [])
         by_marker = ABORTED if is_abort else COMMITTED
+        lost = self._proven.end(producer, offset, is_abort=is_abort)
         for k, piece in enumerate(pieces):
-            if piece.behind == len(self._holes):
+            end = self._lost_end(producer, piece, lost, epoch)
+            if end is not None and not is_abort and self._is_known(end.hole):
+                end = None  # that was no abort either
+            is_before_hole = piece.behind < len(self._holes)
+            is_doubted = is_before_hole and self._is_in_doubt(
+                producer, pieces[: k + 1], epoch, offset, is_abort=is_abort
+            )
+            if end is not None and not (is_doubted and self._is_in_hole(piece, end)):
+                self._tell_lost_end(producer, piece, end)
+            elif is_doubted:
+                is_told = self._was_aborted(producer, pieces[: k + 1])
+                self._tell_before_hole(producer, piece, ABORTED if is_told else IN_DOUBT, agrees=False)
+            elif is_before_hole:
+                self._tell_before_hole(producer, piece, by_marker, agrees=True)
+            else:
                 if not is_abort and epoch == piece.epoch + 1:
                     self._raises.add(producer)
                 self._tell(Told(producer, piece.first, offset + 1, by_marker, None, agrees=True))
-            elif self._is_in_doubt(producer, pieces[: k + 1], epoch, offset, is_abort=is_abort):
-                is_told = self._was_aborted(producer, pieces[: k + 1])
-                self._tell_before_hole(producer, piece, ABORTED if is_told else IN_DOUBT, agrees=False)
-            else:
-                self._tell_before_hole(producer, piece, by_marker, agrees=True)
 
     def finish(self) -> None:
         """Nothing follows. What an index tells to be aborted in a hole would be open, and the next COMMIT cover it."""
         for producer, pieces in self._running.items():
-            told = [k for k in range(len(pieces)) if self._was_aborted(producer, pieces[: k + 1])]
-            for k in told:
-                self._tell_before_hole(producer, pieces[k], ABORTED, agrees=False)
+            lost = self._proven.end(producer, None, is_abort=False)
+            told = []
+            for k, piece in enumerate(pieces):
+                end = self._lost_end(producer, piece, lost)
+                if self._was_aborted(producer, pieces[: k + 1]):
+                    self._tell_before_hole(producer, piece, ABORTED, agrees=False)
+                elif end is not None:
+                    self._tell_lost_end(producer, piece, end)
+                else:
+                    continue
+                told.append(k)
             self._running[producer] = [piece for k, piece in enumerate(pieces) if k not in told]
 
     def open_from(self, producer: int) -> int | None:
@@ -203,6 +243,31 @@ class TransactionFates:
     def has_begun_up_to(self, offset: int) -> bool:
         """Tell whether a transaction that has no end so far began up to an offset."""
         return any(pieces[0].first <= offset for pieces in self._running.values() if pieces)
+
+    def _lost_end(
+        self, producer: int, piece: _Piece, lost: Sequence[LostEnd], epoch: int | None = None
+    ) -> LostEnd | None:
+        """Return the end of a piece that is lost; None where none is, or the indexes have its transaction.
+
+        Args:
+            producer: of it.
+            piece: batches.
+            lost: the ends of the producer that are.
+            epoch: of the next marker; None for none.
+        """
+        end = next((one for one in reversed(lost) if one.first <= piece.first < one.entry.first_offset), None)
+        if end is None or self._entry_over(producer, piece.first) is not None:
+            return None
+        ends_itself = producer in self._raises and epoch == piece.epoch + 1
+        return None if ends_itself else end
+
+    def _is_in_hole(self, piece: _Piece, end: LostEnd) -> bool:
+        """Whether the lost end of a piece may be in a hole that nothing explains."""
+        return piece.behind < len(self._holes) and self._holes[piece.behind].first <= end.hole.last
+
+    def _tell_lost_end(self, producer: int, piece: _Piece, end: LostEnd) -> None:
+        fate, stop = IN_DOUBT if self._is_in_hole(piece, end) else UNKNOWN, end.entry.first_offset
+        self._tell(Told(producer, piece.first, stop, fate, end.hole, agrees=False, proof=end.entry))
 
     def _tell_before_hole(self, producer: int, piece: _Piece, fate: str, *, agrees: bool) -> None:
         hole = self._holes[piece.behind]

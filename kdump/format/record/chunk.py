@@ -56,7 +56,9 @@ class CutRecord(Value):
 class Fate(Value):
     """What became of a record."""
 
-    transaction: str | None  # committed, aborted or open; None where it is in none, or in doubt
+    # committed, aborted, open, or unknown where it has ended and nobody can tell how; None where it is in none, or in
+    # doubt
+    transaction: str | None
     below_log_start: bool  # no consumer gets it any more
     superseded_by: int | None  # offset of the next record of its key that readers get; None where there is none
     deleted_at: int | None  # when retention deletes its segment, ms; None for never, or where nobody can tell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.broker.producer.transaction_fates import UNKNOWN
 from kdump.dispatch import takes
 from kdump.finding import Code
 from kdump.render.salvaged import SalvageSink, SalvageTotals
@@ -156,7 +157,12 @@ def _left_out(some: Sequence[LeftOutBatches]) -> Iterable[str]:
             lost.add(first, last)
         records, them = counted(sum(one.records for one in told), "record"), "it" if lost.offsets == 1 else "these"
         why = f"the end of their transaction may be in what is lost at {lost}; a copy that has {them} settles it"
-        if fate is not None:
+        if fate == UNKNOWN:
+            why = (
+                f"their transaction has ended, as the transaction index tells of the next one, and its end is lost, at "
+                f"{lost}: whether it was committed or aborted nobody can tell; a copy that has {them} settles it"
+            )
+        elif fate is not None:
             why = f"their transaction was {fate}, as the transaction index tells, and its end is lost, at {lost}"
         yield f"left out: {out} ({records}, intact): {why}"
 

@@ -28,9 +28,10 @@ _LINE = 2048  # more than a line without its key, payload and header keys
 def fate_text(fate: Fate) -> bytes:
     """Return what is said of what became of a record, as ` fate: [committed, superseded at offset 9]`."""
     words = [] if fate.is_sound else ["not readable: wrong CRC"]
-    words += [fate.transaction] if fate.transaction is not None else []
-    if fate.doubt is not None:
-        where = f" at {fate.doubt}" if fate.doubt else ""
+    where = f" at {fate.doubt}" if fate.doubt else ""
+    if fate.transaction is not None:
+        words.append(fate.transaction if fate.doubt is None else f"{fate.transaction} (its end is lost{where})")
+    elif fate.doubt is not None:
         words.append(f"in doubt (its end may be in what cannot be read{where})")
     words += ["below the log start"] if fate.below_log_start else []
     words += [f"superseded at offset {fate.superseded_by}"] if fate.superseded_by is not None else []

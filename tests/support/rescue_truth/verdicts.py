@@ -346,9 +346,9 @@ def told_and_written(result: Result) -> Iterator[Fault]:
         return
     for row in (row for row in result.rows if row["type"] == "divergent"):
         of = next(number for number, source in enumerate(result.sources) if str(source) == row["source"])
-        inside = [one for one in result.truth.intact if one.copy == of and _covers(row, one)]
-        out = sum(len(one.was.entries) for one in inside if not result.has(one))
-        if inside and row["records"] > out:
+        inside = [one for one in result.truth.placed if one.copy == of and _covers(row, one)]
+        out = sum(len(one.was.entries) for one in inside if not result.has(one))  # a mended one among them
+        if any(one.is_intact for one in inside) and row["records"] > out:
             kind = f"told-and-written{'-cleaned' * result.truth.case.cluster.style.is_compacted}"
             yield kind, f"b{of}: of {row['offset']}..{row['lastOffset']} divergent records are written"
 
