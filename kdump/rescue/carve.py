@@ -91,6 +91,7 @@ def carve(
                         continue
                     batches += 1
                     copies.see(builder.add(item))
+                copies.see(builder.finish())
                 copies.finish()
                 for run in builder.runs:
                     records += run.records
@@ -222,16 +223,15 @@ class _Copies:
         self.number = number
         self._made: dict[int, tuple[str, list[int]]] = {}  # by run: its file; extent and bytes of it that are copied
         self._run: Run | None = None
-        self._waiting = 0
 
-    def see(self, run: Run) -> None:
-        """Copy what waits, if it is much or of another run."""
-        if self._run is not None and run is not self._run:
-            self._copy(self._run)
-        self._run = run
-        self._waiting = run.length
-        if run.last is not None and run.extents[-1][0] + run.extents[-1][1] - self._done(run) > _COPIED:
-            self._copy(run)
+    def see(self, runs: list[Run]) -> None:
+        """Copy what waits of runs that have got batches, if it is much or of another run."""
+        for run in runs:
+            if self._run is not None and run is not self._run:
+                self._copy(self._run)
+            self._run = run
+            if sum(run.extents[-1]) - self._done(run) > _COPIED:
+                self._copy(run)
 
     def finish(self) -> None:
         """Copy what still waits."""

@@ -258,6 +258,7 @@ def runs_of(data: bytes, *, strict: bool = False) -> list[tuple[int, int, int]]:
     builder = RunBuilder(source, "image", 1 << 20, strict=strict)
     for one in search(data)[0]:
         builder.add(one)
+    builder.finish()
     return [(run.offset, run.last_offset, len(run.extents)) for run in builder.runs]
 
 
@@ -269,6 +270,46 @@ def test_batches_whose_offsets_rise_are_one_run() -> None:
     assert runs_of(of(0) + of(1) + of(5)) == [(0, 5, 1)]
     assert runs_of(of(0) + of(1) + of(5), strict=True) == [(0, 1, 1), (5, 5, 1)]
     assert runs_of(of(4) + of(4)) == [(4, 4, 1), (4, 4, 1)]
+
+
+def moved(one: bytes, base: int) -> bytes:
+    return base.to_bytes(8, "big", signed=True) + one[8:]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("base", [2 | 1 << 58, 2 | 1 << 5, 2 - 2**63, 0, 7], ids=str)
+def test_a_batch_between_two_that_go_on_is_of_their_run_whatever_its_base_offset_is(base: int, *, strict: bool) -> None:
+    assert runs_of(of(0) + of(1) + moved(of(2), base) + of(3) + of(4), strict=strict) == [(0, 4, 1)]
+
+
+def test_several_batches_side_by_side_are_of_the_run_that_leaves_their_places() -> None:
+    wrong = moved(of(2), 90) + moved(of(3), 40)
+    assert runs_of(of(0) + of(1) + wrong + of(4) + of(5)) == [(0, 5, 1)]
+    assert [run[:2] for run in runs_of(of(0) + of(1) + wrong + of(3) + of(4))] == [(0, 90), (40, 40), (3, 4)]
+
+
+def test_one_bit_puts_the_first_or_the_last_batch_of_a_file_into_its_run() -> None:
+    assert runs_of(b"#" * 9 + moved(of(20), 20 | 1 << 9) + of(21) + of(22)) == [(21, 22, 1)]
+    assert runs_of(of(20) + of(21) + moved(of(22), 22 & ~4)) == [(20, 21, 1)]
+    assert len(runs_of(of(20) + of(21) + moved(of(22), 22 ^ 20))) == 2
+    assert len(runs_of(of(20) + moved(of(21), 21 & ~4))) == 2, "of two that contradict each other either is wrong"
+
+
+@pytest.mark.parametrize("epoch", [1, 5, 7 | 1 << 20], ids=str)
+def test_a_wrong_leader_epoch_tears_no_run(epoch: int) -> None:
+    parts = [batch(at, [b"v"], epoch=epoch if at == 2 else 7) for at in range(5)]
+    assert runs_of(b"".join(parts)) == [(0, 4, 1)]
+
+
+def test_a_jump_that_no_segment_can_hold_begins_a_run() -> None:
+    assert runs_of(of(0) + of(1) + of(1 + 2**31)) == [(0, 1, 1), (1 + 2**31, 1 + 2**31, 1)]
+    assert runs_of(of(0) + of(1) + of(2**31)) == [(0, 2**31, 1)]
+
+
+def test_a_file_that_begins_at_a_sector_is_no_batch_of_the_one_before_it() -> None:
+    one, other = batch(0, [b"v" * 439]), batch(5, [b"v" * 439])
+    assert (len(one), len(other)) == (512, 512)
+    assert [run[:2] for run in runs_of(one + other + batch(3, [b"w"]))] == [(0, 0), (5, 5), (3, 3)]
 
 
 def test_a_file_in_fragments_is_one_run_where_its_producer_says_so() -> None:

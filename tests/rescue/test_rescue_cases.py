@@ -67,7 +67,6 @@ def wrong(why: str) -> pytest.MarkDecorator:
 
 
 # --- base offsets -------------------------------------------------------------------------------------------
-@wrong("runs that adjoin in the image are no neighbours, and a jump that no segment can hold is kept")
 def test_a_batch_between_its_neighbours_in_an_image_keeps_its_place(tmp_path: Path) -> None:
     cases.moved_in_an_image(tmp_path)
     run_kdump(["carve", "image", "--to", "runs"], tmp_path)
