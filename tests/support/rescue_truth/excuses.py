@@ -5,6 +5,7 @@
 | a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
 | the last base offset | nothing knows the end: all that one segment can hold is room |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
+| the last leader epoch | one bit alone is wrong in the very last batch: an older file of epochs looks the same |
 | the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
 | a fate | a cleaned log lost the marker without a byte of it, and no transaction index knows of it or of a later one |
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 SEVERAL = 2
 """So many batches agree on an epoch by no single wrong bit."""
+MOST_ELECTIONS = 64
+"""So many leave something in a log."""
 MOST_IN_A_SEGMENT = 2**31
 """Offsets that one segment can hold."""
 
@@ -81,9 +84,18 @@ def epoch(truth: Truth, key: Ident, told: int) -> bool:
         return False
     was = truth.original(key)
     for number, known in truth.files_of_epochs():
-        if key in truth.chains[number] and _ends_behind(truth, number, known, was.base):
+        knows = key in truth.chains[number] and _ends_behind(truth, number, known, was.base)
+        if knows and not all(_looks_newer(truth, one, known, told) for one in wrong):
             return False
     return all(_ascends(truth, one, told) for one in wrong)
+
+
+def _looks_newer(truth: Truth, one: Placed, known: list[tuple[int, int]], told: int) -> bool:
+    """Whether a file of epochs may be older than the last batch of a copy, of which one bit of the epoch is wrong."""
+    behind = [other for other in truth.placed if other.copy == one.copy and other.was.base > one.was.base]
+    newest, start = known[-1]
+    is_one_bit = (told ^ one.was.epoch).bit_count() == 1
+    return not behind and one.was.base > start and newest < told <= newest + MOST_ELECTIONS and is_one_bit
 
 
 def _ends_behind(truth: Truth, number: int, known: list[tuple[int, int]], base: int) -> bool:
