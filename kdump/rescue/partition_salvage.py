@@ -393,8 +393,12 @@ class PartitionSalvage:
         """The base offset of a log, and where the next one begins or it is known to end; None where nothing tells."""
         if one.facts.is_renamed:
             return None, None
-        end = self._known_end_of(self._copies[one.copy], one.log)() if one.log.next_base is None else one.log.next_base
+        end = self._end_of(one)
         return one.log.base, None if end is None or end <= (one.facts.last or 0) else end
+
+    def _end_of(self, one: ReadLog) -> int | None:
+        """Where the next log begins, or other files know the last one to end; None where nothing tells."""
+        return self._known_end_of(self._copies[one.copy], one.log)() if one.log.next_base is None else one.log.next_base
 
     def _known_end_of(self, copy: Copy, log: SourceLog) -> Callable[[], int | None]:
         """What tells where other files know the last log of a copy to end."""
@@ -414,7 +418,7 @@ class PartitionSalvage:
             base = one.log.base
             if base is None or self.read[before].facts.last != base - 1 or one.facts.is_renamed:
                 continue
-            finding = first_of_name(one.raw, one.facts, base)
+            finding = first_of_name(one.raw, one.facts, base, partial(self._end_of, one))
             if finding is not None:
                 self._again(number, [finding])
 

@@ -523,17 +523,21 @@ class _Walk:
         return kept, places
 
 
-def first_of_name(log: Source, facts: ScannedLog, base: int) -> Finding | None:
+def first_of_name(log: Source, facts: ScannedLog, base: int, behind: Callable[[], int | None]) -> Finding | None:
     """Return the finding of a first batch whose base offset is not that of the file name.
+
+    A hole at the start of a log explains as much as a wrong base offset does: it counts as wrong only where it cannot
+    be, or where it fills the log up to what is behind it from the name on, and does not adjoin that as it is.
 
     Args:
         log: as it is.
         facts: what it has.
         base: base offset by the name, where the log before it ends.
+        behind: tells where the log is known to end; None where nobody knows.
 
     Returns:
-        None where the batch has it, where the batch after it bears out another one, and where it goes beyond the name:
-        a new leader's batch that begins in the log before is the first of a log as often. Source: LocalLog.roll.
+        None where the batch may have its offset, and where it goes beyond the name: a new leader's batch that begins in
+        the log before is the first of a log as often. Source: LocalLog.roll.
     """
     header = log.read_at(0, layout.RECORDS_AT)
     if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
@@ -545,10 +549,12 @@ def first_of_name(log: Source, facts: ScannedLog, base: int) -> Finding | None:
     is_well = facts.runs.begins_at_zero
     if first <= base <= first + delta or not (is_place or is_well):
         return None
-    if is_well and facts.runs.ends[0] > size:
-        after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
-        if after == first + delta + 1:
-            return None
+    has_next = is_well and facts.runs.ends[0] > size
+    after = int.from_bytes(log.read_at(size, 8), "big", signed=True) if has_next else behind()
+    fills = after == base + delta + 1
+    is_out = first + delta < base or (after is not None and first + delta >= after and base + delta < after)
+    if after == first + delta + 1 or not (fills or is_out):
+        return None
     return Finding(
         Code.O03,
         log.name,

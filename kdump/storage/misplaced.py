@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding, Trait
+from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex
@@ -31,11 +31,13 @@ from kdump.value import TupleValue, Value
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
+    from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
 
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _SAMPLE = 64  # entries of an index
+_MOST_WRONG = 8  # batches of a log that lie out of order: of one with more nothing is told
 
 
 class Misplaced(Value):
@@ -44,7 +46,7 @@ class Misplaced(Value):
     path: str  # of the log
     name: int  # the base offset that its name tells
     base: int  # the base offset of the segment that it is
-    # first, last: its offsets, inclusive
+    # first, last: its offsets, inclusive; the last one lies below the first where it has no batch
     first: int
     last: int
     files: dict[FileKind, str]  # the files of that segment that are there, under whatever names; the log is one
@@ -70,20 +72,25 @@ class Misplaced(Value):
         Reports: F15.
         """
         offsets = f"offset {self.first}" if self.first == self.last else f"offsets {self.first}..{self.last}"
-        right = os.path.basename(self.right_path)
+        right, has = os.path.basename(self.right_path), "no batch" if self.is_empty else offsets
         return Finding(
             Code.F15,
             self.path,
-            offset=self.first,
-            last_offset=self.last,
+            offset=None if self.is_empty else self.first,
+            last_offset=None if self.is_empty else self.last,
             expected=self.base,
             found=self.name,
             values={
                 "what": "another segment of this partition",
-                "why": f"it has {offsets}, and should have the name {right}; nothing is lost of it once it has that",
+                "why": f"it has {has}, and should have the name {right}; nothing is lost of it once it has that",
                 "remedy": f"give it the name {right} before a broker starts, or salvage the partition",
             },
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no batch, as a cleaner leaves a log: another one bears its name."""
+        return self.last < self.first
 
 
 def misplaced_in(directory: PartitionDir) -> Mapping[int, Misplaced]:
@@ -138,10 +145,11 @@ class _Room(TupleValue):
 
 
 class _Whole(TupleValue):
-    """All of a log: its span, whether offsets are missing inside, and the epochs of its first and last batch."""
+    """All of a log: its span, what it lacks, and the epochs of its first and last batch."""
 
     span: _Span
-    has_holes: bool
+    has_holes: bool  # offsets are missing inside
+    is_open: tuple[bool, bool]  # it may begin before its span, or end behind it: a batch there is damaged
     epochs: tuple[int, int]
 
 
@@ -162,25 +170,44 @@ class _Search:
         names = directory.log_bases
         if len(names) < 2 or directory.is_leftover or directory.log_dir.is_held:
             return {}
-        firsts = {name: first for name in names if (first := self._first(name)) is not None}
+        empty = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
+        firsts = {name: first for name in names if name not in empty and (first := self._first(name)) is not None}
         suspects = set(self._suspects(names, firsts))
         wholes = [whole for name in suspects if (whole := self._whole(name)) is not None]
         if not wholes:
             return {}
         in_place = {name: first for name, first in firsts.items() if name not in suspects}
-        taken = {name for name in names if name not in suspects}
+        taken = {name for name in names if name not in suspects and name not in empty}
         found: dict[int, Misplaced] = {}
-        for one in wholes:
+        for one in (*wholes, *wholes):  # one of two that are exchanged tells of the other
             others = [other.span for other in wholes if other is not one]
-            place = self._judged(one, others, in_place, taken)
+            place = self._judged(one, others, in_place, taken, found)
             if place is not None:
                 found[place.name] = place
         bases = Counter(one.base for one in found.values())
         found = {name: one for name, one in found.items() if bases[one.base] == 1}
-        while blocked := [name for name, one in found.items() if one.base in names and one.base not in found]:
+        held = {*names} - empty
+        while blocked := [name for name, one in found.items() if one.base in held and one.base not in found]:
             for name in blocked:  # a log that stays holds the name
                 del found[name]
-        return {name: self._with_snapshot(one, bases) for name, one in found.items()}
+        found = {name: self._with_snapshot(one, bases) for name, one in found.items()}
+        return found | self._exchanged(found, empty)
+
+    def _exchanged(self, found: Mapping[int, Misplaced], empty: Container[int]) -> dict[int, Misplaced]:
+        """Return the empty logs whose names others are to have: they get the names that those leave."""
+        wanted = {one.base for one in found.values()}
+        left = iter(sorted({*found} - wanted))
+        used = {path for one in found.values() for path in one.files.values()}
+        exchanged = {}
+        for name in (name for name in sorted(wanted - {*found}) if name in empty):
+            base = next(left)
+            own = {kind: path for kind, path in self._directory.by_base[base].items() if path not in used}
+            files = {**own, FileKind.LOG: self._path(name)}
+            exchanged[name] = Misplaced(self._path(name), name, base, base, base - 1, files)
+        return exchanged
+
+    def _path(self, name: int) -> str:
+        return self._directory.path_of(name, FileKind.LOG)
 
     def _with_snapshot(self, one: Misplaced, bases: Container[int]) -> Misplaced:
         """Add the snapshot of the wrong name where all files of the segment have that, and no other segment is it."""
@@ -216,10 +243,14 @@ class _Search:
     def _first(self, name: int) -> int | None:
         """The base offset of the first batch of a log; None without one, or where it tells none."""
         with suppress(OSError):
-            opened = open_source(self._directory.path_of(name, FileKind.LOG), follow=False)
+            opened = open_source(self._path(name), follow=False)
             if not isinstance(opened, OpenFailure):
                 with opened:
-                    return first_in_header(opened)
+                    first = first_in_header(opened)
+                if first is not None:
+                    return first
+                whole = self._whole(name)
+                return None if whole is None else whole.span.first
         return None
 
     def _end(self, name: int) -> int | None:
@@ -227,40 +258,68 @@ class _Search:
             self._ends[name] = end_of_log(self._directory, name)
         return self._ends[name]
 
-    def _whole(self, name: int) -> _Whole | None:
-        """All of a log whose offsets ascend by themselves, None for another."""
-        opened = open_source(self._directory.path_of(name, FileKind.LOG), follow=False)
+    def _whole(self, name: int, after: int | None = None) -> _Whole | None:
+        """All of a log whose offsets ascend by themselves, but for a few batches that lie out of order; else None.
+
+        Args:
+            name: of the log.
+            after: where the log behind it would begin; None where nobody knows.
+        """
+        opened = open_source(self._path(name), follow=False)
         if isinstance(opened, OpenFailure):
             return None
-        found: list[Finding] = []
-        epochs: list[int] = []
-        lacks = False
+        wrong: list[int] = []
+        rows: list[tuple[int, int, int]] = []  # position, end and epoch of the first batches, and the last one
+        is_overlapped = lacks = False
+
+        def note(one: Finding) -> None:
+            nonlocal lacks, is_overlapped
+            lacks = lacks or one.code is Code.O04
+            is_overlapped = is_overlapped or one.is_overlap
+            if one.is_misplaced and one.position is not None and len(wrong) <= _MOST_WRONG:
+                wrong.append(one.position)
+
+        count = 0
         with opened, suppress(OSError):
-            first = first_in_header(opened)
-            walk = CheckedWalk(opened, found.append, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
+            walk = CheckedWalk(opened, note, next_base=after, max_batch_bytes=MAX_BATCH_BYTES)
             for window in walk.windows():
-                epochs = [
-                    (epochs or window.column(layout.LEADER_EPOCH))[0],
-                    window.cell(window.count - 1, layout.LEADER_EPOCH),
+                count += window.count
+                some = (*range(min(window.count, _MOST_WRONG + 1)), window.count - 1)
+                here = [
+                    _place_of(window, k)
+                    for k in dict.fromkeys(some)
+                    if window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
                 ]
+                rows = [*rows[: _MOST_WRONG + 1], *here]
                 is_old = window.cell(0, layout.MAGIC) < layout.MAGIC_V2
                 lacks = lacks or (not is_old and _scan.lacks_records(window.rows, window.count))
-                lacks = lacks or any(one.code is Code.O04 for one in found)
-                if _is_out_of_order(found):
+                if is_overlapped or len(wrong) > _MOST_WRONG:
                     return None
-                found.clear()
             last = walk.checks.offsets.last
-            if first is not None and last is not None and first <= last and not _is_out_of_order(found):
-                lacks = lacks or any(one.code is Code.O04 for one in found)
-                return _Whole(_Span(name, first, last + 1), lacks, (epochs[0], epochs[-1]))
+            right = [row for row in rows if row[0] not in wrong]
+            if not right or last is None or is_overlapped or len(wrong) > min(_MOST_WRONG, (count - len(wrong)) // 2):
+                return None
+            (position, _, epoch), (_, end, last_epoch) = right[0], right[-1]
+            first = _first_at(opened, position)
+            if first is not None and first <= last:
+                is_open = position > 0, end != opened.size
+                return _Whole(_Span(name, first, last + 1), lacks, is_open, (epoch, last_epoch))
         return None
 
     # --- where it belongs -----------------------------------------------------------------------------------
     def _judged(
-        self, whole: _Whole, others: Sequence[_Span], in_place: Mapping[int, int], taken: set[int]
+        self,
+        whole: _Whole,
+        others: Sequence[_Span],
+        in_place: Mapping[int, int],
+        taken: set[int],
+        found: Mapping[int, Misplaced],
     ) -> Misplaced | None:
         """Return where a log belongs, None where not in this partition, or where its name is right."""
-        (name, first, end), room = whole.span, self._room(whole.span, others, in_place)
+        room = self._room(whole.span, others, in_place)
+        if room.after is not None and room.after < whole.span.end:
+            whole = self._whole(whole.span.name, room.after) or whole
+        name, first, end = whole.span
         if room.floor > first or (room.after is not None and room.after < end):
             return None
         witnesses = {base for base in self._directory.by_base if base not in taken and base != name}
@@ -273,14 +332,16 @@ class _Search:
         closed_at = self._directory.closed_at if room.after is None else None
         if closed_at is not None and closed_at < end:
             return None
+        is_open_at_start, is_open_at_end = whole.is_open
         ends = room.after == end if room.after is not None else closed_at in (None, end)
-        meets = ends and (first in witnesses or self._begins_at(first, room))
+        begins = first in witnesses or self._begins_at(first, room)
+        meets = (ends or (is_open_at_end and not is_open_at_start)) and (begins or is_open_at_start)
         has_neighbour = room.has_before or room.after is not None
         may_have_holes = whole.has_holes and base in witnesses
-        if not (any(is_theirs.values()) or (meets and has_neighbour) or may_have_holes):
+        is_exchanged = base in found and found[base].base == name
+        if not (any(is_theirs.values()) or (meets and has_neighbour) or may_have_holes or is_exchanged):
             return None
-        path, files = self._directory.path_of(name, FileKind.LOG), self._files(name, base, is_theirs)
-        return Misplaced(path, name, base, first, end - 1, files)
+        return Misplaced(self._path(name), name, base, first, end - 1, self._files(name, base, is_theirs))
 
     def _room(self, span: _Span, others: Sequence[_Span], in_place: Mapping[int, int]) -> _Room:
         """What is free around the offsets of a log, between the logs in place and the others under wrong names."""
@@ -334,9 +395,9 @@ class _Search:
         return found
 
 
-def _is_out_of_order(found: Sequence[Finding]) -> bool:
-    """Whether a batch of a log lies where it cannot be."""
-    return any(Trait.MISPLACED in one.code.traits for one in found)
+def _place_of(window: Window, k: int) -> tuple[int, int, int]:
+    """Position, end and leader epoch of the batch in row k."""
+    return window.cell(k, layout.POSITION), window.end(k + 1), window.cell(k, layout.LEADER_EPOCH)
 
 
 class _Header(TupleValue):
@@ -370,12 +431,16 @@ def first_in_header(log: Source) -> int | None:
     Raises:
         OSError: it cannot be read.
     """
-    header = _header(log, 0)
+    return _first_at(log, 0)
+
+
+def _first_at(log: Source, position: int) -> int | None:
+    header = _header(log, position)
     if header is None or header.first is not None:
         return None if header is None else header.first
     from kdump.format.record.wrapper import first_offset  # few logs are that old
 
-    return first_offset(log, 0, ReadLimits())
+    return first_offset(log, position, ReadLimits())
 
 
 def _is_of(log: Source, position: int, offset: int, span: _Span) -> bool:

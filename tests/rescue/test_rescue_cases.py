@@ -101,7 +101,6 @@ def test_a_base_offset_is_right_where_the_epoch_file_begins_its_epoch(tmp_path: 
     assert patches(tmp_path) == []
 
 
-@wrong("the name of a log moves a batch that the batch behind it has in its place")
 def test_the_name_of_a_log_moves_no_batch_that_adjoins_the_next_one(tmp_path: Path) -> None:
     cases.lost_first_of_a_segment(tmp_path)
     assert patches(tmp_path) == []

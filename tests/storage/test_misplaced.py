@@ -101,3 +101,41 @@ def test_epochs_that_the_checkpoint_contradicts_are_not_of_this_partition(tmp_pa
     (partition / f"{119:020}.log").rename(partition / f"{118:020}.log")
     (partition / "leader-epoch-checkpoint").write_text("0\n1\n7 0\n", "ascii")
     assert found_in(partition) == {}
+
+
+def test_a_log_that_lies_under_the_name_of_an_empty_one_is_known(tmp_path: Path) -> None:
+    partition = copied("none", tmp_path / "data")
+    (partition / f"{119:020}.log").replace(partition / f"{0:020}.log")
+    (partition / f"{119:020}.log").write_bytes(b"")  # a cleaner has left nothing in the first one
+    found = found_in(partition)
+    assert {name: (one.base, one.is_empty) for name, one in found.items()} == {0: (119, False), 119: (0, True)}
+    for old, right in renamed(list(found.values())):
+        (tmp_path / old).rename(right)
+    assert (partition / f"{0:020}.log").read_bytes() == b""
+    assert (partition / f"{119:020}.log").read_bytes()[:8] == (119).to_bytes(8, "big")
+    assert "it has no batch" in found[119].finding.message
+
+
+@pytest.mark.parametrize("at", [0, 7], ids=["first", "inside"])
+def test_exchanged_logs_are_known_though_a_batch_of_one_is_damaged(at: int, tmp_path: Path) -> None:
+    partition = copied("none", tmp_path / "data")
+    exchange(partition, 119, 240)
+    path = partition / f"{240:020}.log"
+    data = bytearray(path.read_bytes())
+    start = 0
+    for _ in range(at):
+        start += 12 + int.from_bytes(data[start + 8 : start + 12], "big")
+    data[start : start + 40] = bytes(40)
+    path.write_bytes(data)
+    assert {name: place.base for name, place in found_in(partition).items()} == {119: 240, 240: 119}
+
+
+def test_one_wrong_base_offset_hides_no_log_under_a_wrong_name(tmp_path: Path) -> None:
+    partition = copied("none", tmp_path / "data")
+    exchange(partition, 119, 240)
+    path = partition / f"{240:020}.log"
+    data = bytearray(path.read_bytes())
+    size = 12 + int.from_bytes(data[8:12], "big")
+    data[size : size + 8] = (2**40).to_bytes(8, "big")
+    path.write_bytes(data)
+    assert {name: place.base for name, place in found_in(partition).items()} == {119: 240, 240: 119}
