@@ -35,6 +35,7 @@ from kdump.rescue.scanned_log import (
     ReadLog,
     ScannedLog,
     first_of_name,
+    last_base,
     lone_last,
     read_log,
 )
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
     from kdump.rescue.partings import Branch, BranchBatch, Parting
+    from kdump.rescue.run_edges import EdgeBatch
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.rescue.valid_runs import EpochRun
     from kdump.rows.salvaged import Salvaged
@@ -111,6 +113,7 @@ class PartitionSalvage:
         self._options = options
         self._cache = OpenFileCache()
         self._wrong_epochs: set[tuple[int, int]] = set()
+        self._below: dict[int, list[EpochRun]] = {}  # by copy, of runs: the epochs that its history has below it
         self._unlike: list[tuple[Copy, Copy]] = []  # whose batches contradict the checkpoint of which
 
     @property
@@ -242,11 +245,62 @@ class PartitionSalvage:
                 self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
                 self._mend_first_batches(number)
+        self._judge_edges()
+        self._tell_runs_apart()
         self._mend_by_copies()
         self._mend_in_holes()
         self._sort_logs()
         self._note_epochs()
         self._note_swapped()
+
+    def _judge_edges(self) -> None:
+        """The first and the last batch of a run have one neighbour in it: all other logs tell of them too."""
+        is_run = [self._copies[one.copy].is_carved for one in self.read]
+        if not any(is_run):
+            return
+        from kdump.rescue.run_edges import RunEdges
+
+        def is_version(one: EdgeBatch, other: EdgeBatch) -> bool:
+            sides = (
+                Candidate(it.log, it.log, it.position, it.first, it.last, epoch=it.epoch, crc=it.crc)
+                for it in (one, other)
+            )
+            return self._subset(*sides) is not None
+
+        given: dict[int, list[Finding]] = {}
+        edges = RunEdges(self.read, is_run, self._options.limits.max_batch_bytes, is_version)
+        for number, one in edges.findings():
+            given.setdefault(number, []).append(one)
+        for number, findings in given.items():
+            self._again(number, findings)
+
+    def _tell_runs_apart(self) -> None:
+        """Runs that overlap are of several copies: each of these counts as a copy of its own."""
+        carved = [number for number, copy in enumerate(self._copies) if copy.is_carved]
+        if not carved:
+            return
+        from kdump.rescue.run_copies import Histories, RunFacts, told_apart
+
+        histories = Histories(one.facts.epochs for one in self.read)
+        for number in carved:
+            own = [at for at, one in enumerate(self.read) if one.copy == number and one.facts.runs]
+            logs = [self.read[at] for at in own]
+            runs = [
+                RunFacts(one.facts.first or 0, one.facts.last or 0, one.facts.epochs, partial(last_base, one))
+                for one in logs
+            ]
+            copies = told_apart(runs, histories)
+            if len(copies) < 2:
+                continue
+            for name, copy in enumerate(copies):
+                as_copy = number if not name else len(self._copies)
+                if name:
+                    part = self._copies[number].with_logs([logs[run].log for run in copy.runs])
+                    self._copies = [*self._copies, part]
+                for run in copy.runs:
+                    self.read[own[run]] = self.read[own[run]]._replace(copy=as_copy)
+                self._below[as_copy] = copy.below
+                self._wrong_epochs |= {(as_copy, epoch) for epoch in histories.doubted}
 
     def _note_swapped(self) -> None:
         """Say which logs are read under the name that a start gives them."""
@@ -734,14 +788,28 @@ class PartitionSalvage:
         others = [branch for branch in branches if branch.runs is not runs]
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
             return
-        one = [one for one in self.read if one.copy == leader and one.facts.runs][-1]
+        own = [one for one in self.read if one.copy == leader and one.facts.runs]
+        if sum(run.batches for one in own for run in one.facts.epochs if run.epoch == runs[-1].epoch) > 1:
+            return
+        one = own[-1]
         if lone_last(one.source, one.facts) is None or all(branch.copy == leader for branch in line.divergent):
             return
+        if self._cuts(None) == self._cuts_without(leader, runs[-1].epoch):
+            return  # what other sources have that does not count would not count without it
         why = (
             f"only the last batch of {one.log.path} (offsets {runs[-1].first}..{runs[-1].last}) has the leader "
             f"epoch {runs[-1].epoch}, for which batches of other sources would not count; one wrong bit looks the same"
         )
         raise RefusalError(f"{self.name}: {why}. {self._how_to_choose(range(len(self._copies)))}")
+
+    def _cuts_without(self, copy: int, epoch: int) -> tuple[list[int], list[tuple[tuple[int, int], ...]]]:
+        """Return what `_cuts` would be if a copy had nothing of an epoch."""
+        known = self._wrong_epochs
+        self._wrong_epochs = {*known, (copy, epoch)}
+        try:
+            return self._cuts(None)
+        finally:
+            self._wrong_epochs = known
 
     def _around(self) -> list[tuple[int, int, int | None]]:
         """Return of each log where the next one of its copy begins, the last offset before it, the epoch behind it.
@@ -821,7 +889,8 @@ class PartitionSalvage:
 
     def _branch(self, number: int) -> KnownEpochs:
         copy = self._copies[number]
-        runs: list[EpochRun] = [run for one in self.read if one.copy == number for run in one.facts.epochs]
+        runs = [*self._below.get(number, ())]
+        runs += [run for one in self.read if one.copy == number for run in one.facts.epochs]
         start, is_sound = copy.checkpoint(FileKind.LOG_START)
         return branch_of(
             runs, copy.epochs, (start or 0) if is_sound else 0, lambda run: (number, run.epoch) in self._wrong_epochs
