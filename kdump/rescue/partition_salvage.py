@@ -53,7 +53,7 @@ from kdump.value import Value
 from kdump.words.command import option_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -109,7 +109,7 @@ class PartitionSalvage:
         self.findings: list[Finding] = []  # about what was not all read
         self.problems: list[OpenFailure] = []  # what could not be read
         self.left_unread: list[OpenFailure] = []
-        self._copies = copies
+        self._copies = list(copies)
         self._options = options
         self._cache = OpenFileCache()
         self._wrong_epochs: set[tuple[int, int]] = set()
@@ -292,11 +292,14 @@ class PartitionSalvage:
             copies = told_apart(runs, histories)
             if len(copies) < 2:
                 continue
-            for name, copy in enumerate(copies):
-                as_copy = number if not name else len(self._copies)
-                if name:
-                    part = self._copies[number].with_logs([logs[run].log for run in copy.runs])
-                    self._copies = [*self._copies, part]
+            whole = self._copies[number]
+            others = {logs[run].log.path for copy in copies[1:] for run in copy.runs}
+            parts = [[log for log in whole.logs if log.path not in others]]
+            parts += [[logs[run].log for run in copy.runs] for copy in copies[1:]]
+            numbers = [number, *range(len(self._copies), len(self._copies) + len(parts) - 1)]
+            self._copies = [*self._copies, *(whole.with_logs(part) for part in parts[1:])]
+            self._copies[number] = whole.with_logs(parts[0])
+            for as_copy, copy in zip(numbers, copies, strict=True):
                 for run in copy.runs:
                     self.read[own[run]] = self.read[own[run]]._replace(copy=as_copy)
                 self._below[as_copy] = copy.below
@@ -438,7 +441,7 @@ class PartitionSalvage:
                 for one in error.sides
             )
             why = "the same batch stands at different offsets, and its neighbours decide neither"
-            how = self._how_to_choose(self.read[one.log].copy for one in error.sides)
+            how = self._how_to_choose({self.read[one.log].copy: one.log for one in error.sides})
             raise RefusalError(f"{self.name}: {why}: {sides}. {how}") from None
         for number, findings in given.items():
             self._again(number, findings)
@@ -711,7 +714,7 @@ class PartitionSalvage:
                 partings = self._partings(logs, cuts, prefer)
             except ContradictionError as error:
                 sides = "; ".join(self._side(side) for side in error.sides)
-                how = self._how_to_choose(self.read[side.log].copy for side in error.sides)
+                how = self._how_to_choose({self.read[side.log].copy: side.log for side in error.sides})
                 if prefer is not None:
                     how = f"--prefer {self._options.prefer} has nothing there: leave out the source that does not count"
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. {how}") from None
@@ -721,7 +724,7 @@ class PartitionSalvage:
                 if partings is not None and prefer is not None:
                     self._note_unsure(line, partings, prefer)
                 return line
-        how = self._how_to_choose(range(len(self._copies)))
+        how = self._how_to_choose(self._each_copy)
         raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other. {how}")
 
     def _line_of(self, logs: list[LineLog], cuts: list[int], prefer: int | None, *, knows_partings: bool) -> Line:
@@ -800,7 +803,7 @@ class PartitionSalvage:
             f"only the last batch of {one.log.path} (offsets {runs[-1].first}..{runs[-1].last}) has the leader "
             f"epoch {runs[-1].epoch}, for which batches of other sources would not count; one wrong bit looks the same"
         )
-        raise RefusalError(f"{self.name}: {why}. {self._how_to_choose(range(len(self._copies)))}")
+        raise RefusalError(f"{self.name}: {why}. {self._how_to_choose(self._each_copy)}")
 
     def _cuts_without(self, copy: int, epoch: int) -> tuple[list[int], list[tuple[tuple[int, int], ...]]]:
         """Return what `_cuts` would be if a copy had nothing of an epoch."""
@@ -845,23 +848,36 @@ class PartitionSalvage:
         what = f"offsets {side.first}..{side.last}, epoch {side.epoch}, crc {side.crc:#010x}"
         return f"{log.path} at byte {side.position} has {what}"
 
-    def _how_to_choose(self, copies: Iterable[int]) -> str:
-        """Say how some copies are told apart: by the paths of the user, which are not those of the partitions."""
-        each = {number: self._copies[number].source for number in copies}
-        sources = list(dict.fromkeys(each.values()))
-        if len(sources) > 1 or len(each) == 1:
+    def _how_to_choose(self, copies: Mapping[int, int]) -> str:
+        """Say how some copies are told apart: by the paths of the user, which are not those of the partitions.
+
+        Args:
+            copies: their numbers, each with that of a log of it.
+        """
+        sources = list(dict.fromkeys(self._copies[number].source for number in copies))
+        if len(sources) > 1 or len(copies) == 1:
             return f"Say which counts: {option_with('--prefer', sources)}"
-        places = option_with("--prefer", list(dict.fromkeys(self._copies[number].path for number in each)))
+        if all(self._copies[number].is_carved for number in copies):
+            runs = option_with("--prefer", [self.read[log].log.path for log in copies.values()])
+            return f"All of them are runs in {sources[0]}: name its files as sources, and say which counts: {runs}"
+        places = option_with("--prefer", list(dict.fromkeys(self._copies[number].path for number in copies)))
         return f"All of them lie in {sources[0]}: name their directories as sources, and say which counts: {places}"
+
+    @property
+    def _each_copy(self) -> dict[int, int]:
+        """The copies with batches, each with its last log."""
+        return {one.copy: number for number, one in enumerate(self.read) if one.facts.runs}
 
     def _preferred(self) -> int | None:
         wanted = self._options.prefer
         if wanted is None:
             return None
-        for number, copy in enumerate(self._copies):
-            if any(os.path.normpath(wanted) == os.path.normpath(log.source) for log in copy.logs):
-                return number
-        return None
+        found = [
+            number
+            for number, copy in enumerate(self._copies)
+            if any(os.path.normpath(wanted) == os.path.normpath(log.source) for log in copy.logs)
+        ]
+        return max(found, key=lambda number: (self._branch(number).newest, -number), default=None)
 
     def _is_doubted(self, copy: int, epoch: int, offset: int) -> bool:
         if (copy, epoch) in self._wrong_epochs:

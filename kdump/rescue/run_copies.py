@@ -18,7 +18,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kdump.rescue.epochs import branch_of
+from kdump.rescue.epochs import NEVER, branch_of
 from kdump.rescue.valid_runs import EpochRun
 from kdump.value import TupleValue
 
@@ -95,7 +95,7 @@ class Histories:
         at: int | None = newer
         while at is not None and at > epoch:
             end, at = self._starts[at], self._before[at]
-        return None if at != epoch else _NO_END if end is None else end
+        return None if at != epoch else NEVER if end is None else end
 
     def below(self, epoch: int, offset: int) -> list[EpochRun]:
         """Return what the history of an epoch has below an offset, ascending."""
@@ -109,9 +109,6 @@ class Histories:
                 found.append(EpochRun(at, first, last, sum(run.batches for run in some)))
             end, at = min(end, self._starts[at]), self._before[at]
         return found[::-1]
-
-
-_NO_END = 1 << 64
 
 
 def told_apart(runs: Sequence[RunFacts], histories: Histories) -> list[RunCopy]:

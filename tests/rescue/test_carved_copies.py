@@ -161,3 +161,24 @@ def test_a_batch_that_its_producer_wrote_twice_is_there_twice(tmp_path: Path) ->
     code, values, rows = salvaged(tmp_path, [log, [*some[:2], *log[4:]]])
     assert (code, sorted(values)) == (0, list(range(16)))
     assert not [row for row in rows if row["type"] == "patched"]
+
+
+def test_of_runs_that_contradict_each_other_a_file_is_chosen(tmp_path: Path) -> None:
+    """One batch of the newest epoch against several of another one: a wrong bit looks the same."""
+    logs = [parts(0, 8) + parts(8, 12, 0, "old"), parts(0, 8), parts(8, 10, 4, "new")]
+    (tmp_path / "image").write_bytes(BETWEEN.join((b"", *(b"".join(one.data for one in log) for log in logs), b"")))
+    assert run_kdump(["carve", "image", "--to", "runs"], tmp_path).exit == 0
+    refused = run_kdump(["salvage", "runs", "--to", "out", "--name", PARTITION], tmp_path)
+    assert refused.exit == 12
+    assert b"All of them are runs in runs: name its files as sources, and say which counts: --prefer" in refused.stderr
+    runs = sorted(str(one.relative_to(tmp_path)) for one in (tmp_path / "runs").glob("run-*"))
+    for number, (run, value) in enumerate(((runs[0], b"old"), (runs[2], b"new"))):
+        made = run_kdump(
+            ["salvage", *runs, "--to", f"out{number}", "--name", PARTITION, "--prefer", run, "--format", "json"],
+            tmp_path,
+        )
+        assert made.exit in (0, 3), made.stderr
+        log = (tmp_path / f"out{number}" / PARTITION / f"{0:020}.log").read_bytes()
+        assert {entry[2][:3] for one in read_log(log) for entry in one.entries if entry[0] in (8, 9) and entry[2]} == {
+            value
+        }
