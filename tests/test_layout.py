@@ -97,6 +97,7 @@ HELD = {
     "tests/rescue/test_carve.py": (
         "cli.carve render.text.carve rescue.carve rescue.carve_output rescue.rows rescue.run_owners"
     ),
+    "tests/rescue/test_carved_copies.py": "rescue.run_copies rescue.run_edges",
     "tests/rescue/test_salvage.py": (
         "cli.salvage render.json.salvage render.salvaged render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.fate_rows rescue.holes rescue.line_writer rescue.scanned_log rescue.losses"

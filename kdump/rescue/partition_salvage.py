@@ -35,6 +35,7 @@ from kdump.rescue.scanned_log import (
     ReadLog,
     ScannedLog,
     first_of_name,
+    last_base,
     lone_last,
     read_log,
 )
@@ -52,12 +53,13 @@ from kdump.value import Value
 from kdump.words.command import option_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
     from kdump.rescue.partings import Branch, BranchBatch, Parting
+    from kdump.rescue.run_edges import EdgeBatch
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.rescue.valid_runs import EpochRun
     from kdump.rows.salvaged import Salvaged
@@ -107,10 +109,11 @@ class PartitionSalvage:
         self.findings: list[Finding] = []  # about what was not all read
         self.problems: list[OpenFailure] = []  # what could not be read
         self.left_unread: list[OpenFailure] = []
-        self._copies = copies
+        self._copies = list(copies)
         self._options = options
         self._cache = OpenFileCache()
         self._wrong_epochs: set[tuple[int, int]] = set()
+        self._below: dict[int, list[EpochRun]] = {}  # by copy, of runs: the epochs that its history has below it
         self._unlike: list[tuple[Copy, Copy]] = []  # whose batches contradict the checkpoint of which
 
     @property
@@ -242,11 +245,65 @@ class PartitionSalvage:
                 self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
                 self._mend_first_batches(number)
+        self._judge_edges()
+        self._tell_runs_apart()
         self._mend_by_copies()
         self._mend_in_holes()
         self._sort_logs()
         self._note_epochs()
         self._note_swapped()
+
+    def _judge_edges(self) -> None:
+        """The first and the last batch of a run have one neighbour in it: all other logs tell of them too."""
+        is_run = [self._copies[one.copy].is_carved for one in self.read]
+        if not any(is_run):
+            return
+        from kdump.rescue.run_edges import RunEdges
+
+        def is_version(one: EdgeBatch, other: EdgeBatch) -> bool:
+            sides = (
+                Candidate(it.log, it.log, it.position, it.first, it.last, epoch=it.epoch, crc=it.crc)
+                for it in (one, other)
+            )
+            return self._subset(*sides) is not None
+
+        given: dict[int, list[Finding]] = {}
+        edges = RunEdges(self.read, is_run, self._options.limits.max_batch_bytes, is_version)
+        for number, one in edges.findings():
+            given.setdefault(number, []).append(one)
+        for number, findings in given.items():
+            self._again(number, findings)
+
+    def _tell_runs_apart(self) -> None:
+        """Runs that overlap are of several copies: each of these counts as a copy of its own."""
+        carved = [number for number, copy in enumerate(self._copies) if copy.is_carved]
+        if not carved:
+            return
+        from kdump.rescue.run_copies import Histories, RunFacts, told_apart
+
+        histories = Histories(one.facts.epochs for one in self.read)
+        for number in carved:
+            own = [at for at, one in enumerate(self.read) if one.copy == number and one.facts.runs]
+            logs = [self.read[at] for at in own]
+            runs = [
+                RunFacts(one.facts.first or 0, one.facts.last or 0, one.facts.epochs, partial(last_base, one))
+                for one in logs
+            ]
+            copies = told_apart(runs, histories)
+            if len(copies) < 2:
+                continue
+            whole = self._copies[number]
+            others = {logs[run].log.path for copy in copies[1:] for run in copy.runs}
+            parts = [[log for log in whole.logs if log.path not in others]]
+            parts += [[logs[run].log for run in copy.runs] for copy in copies[1:]]
+            numbers = [number, *range(len(self._copies), len(self._copies) + len(parts) - 1)]
+            self._copies = [*self._copies, *(whole.with_logs(part) for part in parts[1:])]
+            self._copies[number] = whole.with_logs(parts[0])
+            for as_copy, copy in zip(numbers, copies, strict=True):
+                for run in copy.runs:
+                    self.read[own[run]] = self.read[own[run]]._replace(copy=as_copy)
+                self._below[as_copy] = copy.below
+                self._wrong_epochs |= {(as_copy, epoch) for epoch in histories.doubted}
 
     def _note_swapped(self) -> None:
         """Say which logs are read under the name that a start gives them."""
@@ -384,7 +441,7 @@ class PartitionSalvage:
                 for one in error.sides
             )
             why = "the same batch stands at different offsets, and its neighbours decide neither"
-            how = self._how_to_choose(self.read[one.log].copy for one in error.sides)
+            how = self._how_to_choose({self.read[one.log].copy: one.log for one in error.sides})
             raise RefusalError(f"{self.name}: {why}: {sides}. {how}") from None
         for number, findings in given.items():
             self._again(number, findings)
@@ -661,7 +718,7 @@ class PartitionSalvage:
                 partings = self._partings(logs, cuts, prefer)
             except ContradictionError as error:
                 sides = "; ".join(self._side(side) for side in error.sides)
-                how = self._how_to_choose(self.read[side.log].copy for side in error.sides)
+                how = self._how_to_choose({self.read[side.log].copy: side.log for side in error.sides})
                 if prefer is not None:
                     how = f"--prefer {self._options.prefer} has nothing there: leave out the source that does not count"
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. {how}") from None
@@ -671,7 +728,7 @@ class PartitionSalvage:
                 if partings is not None and prefer is not None:
                     self._note_unsure(line, partings, prefer)
                 return line
-        how = self._how_to_choose(range(len(self._copies)))
+        how = self._how_to_choose(self._each_copy)
         raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other. {how}")
 
     def _line_of(self, logs: list[LineLog], cuts: list[int], prefer: int | None, *, knows_partings: bool) -> Line:
@@ -738,16 +795,29 @@ class PartitionSalvage:
         others = [branch for branch in branches if branch.runs is not runs]
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
             return
-        one = [one for one in self.read if one.copy == leader and one.facts.runs][-1]
-        if lone_last(one.source, one.facts) is None or all(
-            branch.copy == leader for branch in (*line.divergent, *line.beyond)
-        ):
+        own = [one for one in self.read if one.copy == leader and one.facts.runs]
+        if sum(run.batches for one in own for run in one.facts.epochs if run.epoch == runs[-1].epoch) > 1:
             return
+        one = own[-1]
+        others_left = {branch.copy for branch in (*line.divergent, *line.beyond)} - {leader}
+        if lone_last(one.source, one.facts) is None or not others_left:
+            return
+        if self._cuts(None) == self._cuts_without(leader, runs[-1].epoch):
+            return  # what other sources have that does not count would not count without it
         why = (
             f"only the last batch of {one.log.path} (offsets {runs[-1].first}..{runs[-1].last}) has the leader "
             f"epoch {runs[-1].epoch}, for which batches of other sources would not count; one wrong bit looks the same"
         )
-        raise RefusalError(f"{self.name}: {why}. {self._how_to_choose(range(len(self._copies)))}")
+        raise RefusalError(f"{self.name}: {why}. {self._how_to_choose(self._each_copy)}")
+
+    def _cuts_without(self, copy: int, epoch: int) -> tuple[list[int], list[tuple[tuple[int, int], ...]]]:
+        """Return what `_cuts` would be if a copy had nothing of an epoch."""
+        known = self._wrong_epochs
+        self._wrong_epochs = {*known, (copy, epoch)}
+        try:
+            return self._cuts(None)
+        finally:
+            self._wrong_epochs = known
 
     def _around(self) -> list[tuple[int, int, int | None]]:
         """Return of each log where the next one of its copy begins, the last offset before it, the epoch behind it.
@@ -783,23 +853,36 @@ class PartitionSalvage:
         what = f"offsets {side.first}..{side.last}, epoch {side.epoch}, crc {side.crc:#010x}"
         return f"{log.path} at byte {side.position} has {what}"
 
-    def _how_to_choose(self, copies: Iterable[int]) -> str:
-        """Say how some copies are told apart: by the paths of the user, which are not those of the partitions."""
-        each = {number: self._copies[number].source for number in copies}
-        sources = list(dict.fromkeys(each.values()))
-        if len(sources) > 1 or len(each) == 1:
+    def _how_to_choose(self, copies: Mapping[int, int]) -> str:
+        """Say how some copies are told apart: by the paths of the user, which are not those of the partitions.
+
+        Args:
+            copies: their numbers, each with that of a log of it.
+        """
+        sources = list(dict.fromkeys(self._copies[number].source for number in copies))
+        if len(sources) > 1 or len(copies) == 1:
             return f"Say which counts: {option_with('--prefer', sources)}"
-        places = option_with("--prefer", list(dict.fromkeys(self._copies[number].path for number in each)))
+        if all(self._copies[number].is_carved for number in copies):
+            runs = option_with("--prefer", [self.read[log].log.path for log in copies.values()])
+            return f"All of them are runs in {sources[0]}: name its files as sources, and say which counts: {runs}"
+        places = option_with("--prefer", list(dict.fromkeys(self._copies[number].path for number in copies)))
         return f"All of them lie in {sources[0]}: name their directories as sources, and say which counts: {places}"
+
+    @property
+    def _each_copy(self) -> dict[int, int]:
+        """The copies with batches, each with its last log."""
+        return {one.copy: number for number, one in enumerate(self.read) if one.facts.runs}
 
     def _preferred(self) -> int | None:
         wanted = self._options.prefer
         if wanted is None:
             return None
-        for number, copy in enumerate(self._copies):
-            if any(os.path.normpath(wanted) == os.path.normpath(log.source) for log in copy.logs):
-                return number
-        return None
+        found = [
+            number
+            for number, copy in enumerate(self._copies)
+            if any(os.path.normpath(wanted) == os.path.normpath(log.source) for log in copy.logs)
+        ]
+        return max(found, key=lambda number: (self._branch(number).newest, -number), default=None)
 
     def _is_doubted(self, copy: int, epoch: int, offset: int) -> bool:
         if (copy, epoch) in self._wrong_epochs:
@@ -827,7 +910,8 @@ class PartitionSalvage:
 
     def _branch(self, number: int) -> KnownEpochs:
         copy = self._copies[number]
-        runs: list[EpochRun] = [run for one in self.read if one.copy == number for run in one.facts.epochs]
+        runs = [*self._below.get(number, ())]
+        runs += [run for one in self.read if one.copy == number for run in one.facts.epochs]
         start, is_sound = copy.checkpoint(FileKind.LOG_START)
         return branch_of(
             runs, copy.epochs, (start or 0) if is_sound else 0, lambda run: (number, run.epoch) in self._wrong_epochs

@@ -316,6 +316,8 @@ def _follows(run: Run, part: RunPart, *, strict: bool) -> bool:
     last, found = run.last, part.found
     if last is None or run.ended or sum(run.extents[-1]) != found.position or found.base_offset < 0:
         return False
+    if _overlaps(last, part):
+        return run.batches > 1 and not strict and found.position % _SECTOR != 0
     if not _ascends(last, part):
         return False
     meets = part.first == last.last_offset + 1
@@ -330,6 +332,12 @@ def _follows(run: Run, part: RunPart, *, strict: bool) -> bool:
         return True
     is_known = found.producer_id >= 0 and found.producer_id in run.producer_ids
     return (is_known or not strict) and found.position % _SECTOR != 0
+
+
+def _overlaps(last: CarvedBatch, part: RunPart) -> bool:
+    """Whether a new leader, which knew less, may have written a batch from inside of the one before it on."""
+    found = part.found
+    return found.epoch > last.epoch and last.base_offset < part.first <= last.last_offset < found.last_offset
 
 
 def _ascends(last: CarvedBatch, part: RunPart) -> bool:

@@ -201,7 +201,8 @@ def read_log(
         known_end: tells where other files know it to end, of the last log.
         hints: positions that its offset index has.
         follow_producers: its batches' sequences mean something.
-        given: findings about header fields that the logs around it determine.
+        given: findings about header fields that the logs around it determine; a batch stays out whose field is wrong
+            and that they do not.
 
     Raises:
         OSError: it cannot be read to its end.
@@ -229,7 +230,7 @@ def read_log(
         next_base=None,
         known_end=unknown,
         hints=hints,
-        given=(),
+        given=given if base is None else (),
         follow_producers=follow_producers,
     )
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
@@ -264,7 +265,10 @@ def _read_log(
 ) -> ScannedLog:
     patches: dict[int, Patch] = {}
     fields: dict[int, Finding] = {}
+    out = [one for one in given if one.expected is None]
     for one in given:
+        if one.expected is None:
+            continue
         patch = patch_of(one, source)
         patches[patch.position], fields[patch.position] = patch, one
     before: set[tuple[Code, int | None]] = set()
@@ -297,6 +301,7 @@ def _read_log(
         fields.update({at: one for at, (_, one) in new.items()})
     assert known is not None
     walk, (taken, why) = known
+    walk.errors += out
     facts = walk.facts()
     # a value that another copy confirms is given as one to be put right, so that nothing else is taken for it
     real = [pair for pair in zip(taken, why, strict=True) if pair[0].old != pair[0].new]
@@ -566,6 +571,14 @@ def first_of_name(log: Source, facts: ScannedLog, base: int, behind: Callable[[]
         expected=base,
         found=first,
     )
+
+
+def last_base(one: ReadLog) -> int:
+    """Return the base offset of the last batch of a log that has one."""
+    runs, found = one.facts.runs, 0
+    for window in batches_of(one.source, runs.starts[-1], runs.ends[-1], layout.MAX_INT):
+        found = window.cell(window.count - 1, layout.BASE_OFFSET)
+    return found
 
 
 def lone_last(log: Source, facts: ScannedLog) -> Window | None:

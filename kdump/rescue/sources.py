@@ -84,6 +84,8 @@ class SourceLog(TupleValue):
     next_base: int | None  # base offset of the segment after it in its directory
     source: str  # the path that the user named
     misplaced: Misplaced | None = None  # what is known of a log under the name of another segment
+    # the image that a run was found in, and position and length of each stretch there; None where nothing tells it
+    extents: tuple[str, tuple[tuple[int, int], ...]] | None = None
 
 
 class Copy:
@@ -122,6 +124,10 @@ class Copy:
         self.logs = list(logs)
         self.name = name
         self.is_carved = is_carved
+
+    def with_logs(self, logs: Sequence[SourceLog]) -> Copy:
+        """Return the copy that some runs of an image are, which are of another one than the rest."""
+        return Copy(self.directory, logs, self.name, is_carved=self.is_carved)
 
     @property
     def source(self) -> str:
@@ -403,15 +409,37 @@ def _of_runs(directory: PartitionDir, source: str) -> Iterator[Copy]:
     by_name: dict[str | None, list[SourceLog]] = {}
     told = _told(listing, runs[0]) if runs else {}
     for run in runs:
-        topic_partition, kind = told.get(run, (None, "log"))
-        if kind == "log":
-            by_name.setdefault(topic_partition, []).append(SourceLog(listing.join(run), None, None, source))
+        row = told.get(run, _NOTHING_TOLD)
+        if row.kind == "log":
+            log = SourceLog(listing.join(run), None, None, source, extents=row.extents)
+            by_name.setdefault(row.partition, []).append(log)
     for one, some in sorted(by_name.items(), key=lambda pair: pair[0] or ""):
         yield Copy(directory, some, one, is_carved=True)
 
 
-def _told(listing: DirectoryListing, run: str) -> dict[str, tuple[str | None, str]]:
-    """What the list beside the runs says of each: its partition, and whether it is of a log.
+class _ToldOfRun(TupleValue):
+    """What the list beside runs says of one."""
+
+    partition: str | None  # that it belongs to, None where nothing tells
+    kind: str  # "log", or what else it is
+    extents: tuple[str, tuple[tuple[int, int], ...]] | None  # as in `SourceLog`
+
+
+_NOTHING_TOLD = _ToldOfRun(None, "log", None)
+
+
+def _extents_of(row: dict[str, object]) -> tuple[str, tuple[tuple[int, int], ...]] | None:
+    """Image and stretches of a run by its row, None where that has none that can be."""
+    image, some = row.get("image"), row.get("extents")
+    if not isinstance(image, str) or not isinstance(some, list) or not some:
+        return None
+    if not all(isinstance(one, list) and len(one) == 2 and all(type(it) is int for it in one) for one in some):
+        return None
+    return image, tuple((int(position), int(length)) for position, length in some)
+
+
+def _told(listing: DirectoryListing, run: str) -> dict[str, _ToldOfRun]:
+    """What the list beside the runs says of each.
 
     Raises:
         RefusedError: it is not as trusted as the runs, and would say what goes into which partition.
@@ -430,7 +458,7 @@ def _told(listing: DirectoryListing, run: str) -> dict[str, tuple[str | None, st
         if not opened.missing:
             raise RefusedError(f"{opened.sentence}; it says which partition each run belongs to")
         return {}
-    found: dict[str, tuple[str | None, str]] = {}
+    found: dict[str, _ToldOfRun] = {}
     with opened:
         data = opened.read_at(0, min(opened.size, _MOST_JSON))
     for line in data.splitlines():
@@ -440,9 +468,8 @@ def _told(listing: DirectoryListing, run: str) -> dict[str, tuple[str | None, st
             continue
         if isinstance(row, dict) and isinstance(row.get("file"), str):
             name = row.get("topicPartition")
-            found[os.path.basename(row["file"])] = (
-                name if isinstance(name, str) else None,
-                str(row.get("kind", "log")),
+            found[os.path.basename(row["file"])] = _ToldOfRun(
+                name if isinstance(name, str) else None, str(row.get("kind", "log")), _extents_of(row)
             )
     return found
 
@@ -555,6 +582,8 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
     parsed = parse_name(name)
     is_carved = run_base(name) is not None
     base = parsed.base_offset if parsed.kind is FileKind.LOG else None
-    partition = _told(directory.listing, name).get(name, (None, ""))[0] if is_carved else partition_name(folder or ".")
+    told = _told(directory.listing, name).get(name, _NOTHING_TOLD) if is_carved else _NOTHING_TOLD
+    partition = told.partition if is_carved else partition_name(folder or ".")
     is_aside = parsed.is_exact and bool(parsed.suffixes)
-    yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_carved=is_carved, is_aside=is_aside)
+    log = SourceLog(source, base, None, source, extents=told.extents)
+    yield Copy(directory, [log], partition, is_carved=is_carved, is_aside=is_aside)
