@@ -186,6 +186,11 @@ class LineHistory:
         return found
 
     @property
+    def _first(self) -> int:
+        """The first offset of which the line knows the epoch: what lies before it contradicts nothing."""
+        return min([*(low for low, _ in self._ranges.values()), *self._starts.values()])
+
+    @property
     def epochs(self) -> list[int]:
         """All epochs of the line that are known, ascending."""
         return sorted({*self._ranges, *self._starts})
@@ -220,7 +225,7 @@ class LineHistory:
             below = [one for one in known if one < newest]
             if branch.runs[-1].epoch > max(known):
                 return 0
-            return self.end_of(max(below)) if below else branch.runs[0].first
+            return self.end_of(max(below)) if below else self._first
         end = self.end_of(shared)
         newer = [run.first for run in branch.runs if run.epoch > shared]
         later = min([*newer, *(start for epoch, start in branch.begins.items() if epoch > shared)], default=NEVER)

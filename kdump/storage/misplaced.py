@@ -270,13 +270,12 @@ class _Search:
             return None
         wrong: list[int] = []
         rows: list[tuple[int, int, int]] = []  # position, end and epoch of the first batches, and the last one
-        is_overlapped = lacks = False
+        lacks = False
 
         def note(one: Finding) -> None:
-            nonlocal lacks, is_overlapped
+            nonlocal lacks
             lacks = lacks or one.code is Code.O04
-            is_overlapped = is_overlapped or one.is_overlap
-            if one.is_misplaced and one.position is not None and len(wrong) <= _MOST_WRONG:
+            if (one.is_misplaced or one.is_overlap) and one.position is not None and len(wrong) <= _MOST_WRONG:
                 wrong.append(one.position)
 
         count = 0
@@ -293,11 +292,11 @@ class _Search:
                 rows = [*rows[: _MOST_WRONG + 1], *here]
                 is_old = window.cell(0, layout.MAGIC) < layout.MAGIC_V2
                 lacks = lacks or (not is_old and _scan.lacks_records(window.rows, window.count))
-                if is_overlapped or len(wrong) > _MOST_WRONG:
+                if len(wrong) > _MOST_WRONG:
                     return None
             last = walk.checks.offsets.last
             right = [row for row in rows if row[0] not in wrong]
-            if not right or last is None or is_overlapped or len(wrong) > min(_MOST_WRONG, (count - len(wrong)) // 2):
+            if not right or last is None or len(wrong) > min(_MOST_WRONG, (count - len(wrong)) // 2):
                 return None
             (position, _, epoch), (_, end, last_epoch) = right[0], right[-1]
             first = _first_at(opened, position)
@@ -334,7 +333,7 @@ class _Search:
             return None
         is_open_at_start, is_open_at_end = whole.is_open
         ends = room.after == end if room.after is not None else closed_at in (None, end)
-        begins = first in witnesses or self._begins_at(first, room)
+        begins = whole.has_holes or first in witnesses or self._begins_at(first, room)
         meets = (ends or (is_open_at_end and not is_open_at_start)) and (begins or is_open_at_start)
         has_neighbour = room.has_before or room.after is not None
         may_have_holes = whole.has_holes and base in witnesses
@@ -353,8 +352,14 @@ class _Search:
         return _Room(max(ends, default=0), bool(ends), min(firsts, default=None))
 
     def _begins_at(self, first: int, room: _Room) -> bool:
-        """Whether a log that begins at an offset meets what lies before it, or begins the partition."""
-        return room.floor == first if room.has_before else first in (0, self._directory.log_start)
+        """Whether a log that begins at an offset meets what lies before it, or begins the partition.
+
+        A leader-epoch-checkpoint begins where the log did, or where its start has moved to.
+        """
+        if room.has_before:
+            return room.floor == first
+        starts = [one.start_offset for one in self._directory.sound_epochs[:1]]
+        return first in (0, self._directory.log_start, *starts)
 
     def _is_of_other_epochs(self, whole: _Whole) -> bool:
         """Whether the leader-epoch-checkpoint contradicts both the first and the last batch."""

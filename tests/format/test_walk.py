@@ -587,7 +587,6 @@ def test_the_next_segment_or_the_other_files_tell_one_wrong_bit_of_the_last_batc
         (10, 14, []),
         (10, 30, []),  # compaction has taken what came behind it
         (20, 30, [Code.O04]),  # and what lay before it
-        (10 ^ 1 ^ 64, 14, [Code.O04]),  # two bits: that it reaches over is told by others
         (14, 14, [Code.O04]),  # the first batch of the next segment, perhaps: that one is a stale copy
         (10 ^ 64, 30, [Code.O04]),  # where it ended nobody knows
         (10, 12, []),  # it stands behind the batches before it: which of them is wrong nobody knows
@@ -597,6 +596,14 @@ def test_what_one_bit_does_not_explain_is_not_blamed(first: int, end: int, codes
     for by_others in (False, True):
         found, _ = last_of_a_segment(first, end, by_others=by_others)
         assert [one.code for one in found] == codes
+
+
+def test_several_wrong_bits_are_told_where_the_batch_fills_the_log_up_to_the_next_segment() -> None:
+    """Other files may be older than the last batch, and one alone does not count against it."""
+    (found,), last = last_of_a_segment(10 ^ 1 ^ 64, 14, by_others=False)
+    assert (found.code, found.expected, last) == (Code.O03, 10, 13)
+    (found,), last = last_of_a_segment(10 ^ 1 ^ 64, 14, by_others=True)
+    assert (found.code, found.expected) == (Code.O04, None)
 
 
 def test_a_batch_before_lost_bytes_is_not_the_last_one() -> None:

@@ -123,7 +123,8 @@ class EpochsAround:
         at = bisect_right(self._starts, max(batch.first, self._floor)) - 1
         if at == len(self._starts) - 1 and epoch > self._epochs[at] and batch.first > self._starts[at]:
             return 0 if newest > self._epochs[at] else DAMAGED
-        return DAMAGED if self._is_one_bit_away(at, batch, others) else INVENTED
+        is_explained = self._is_other or self._is_one_bit_away(at, batch, others)  # that replica may be another branch
+        return DAMAGED if is_explained else INVENTED
 
     def _is_one_bit_away(self, at: int, batch: HeaderFacts, others: Iterable[HeaderFacts]) -> bool:
         """Whether one wrong bit of the file would explain that a batch has another epoch than one of its entries.

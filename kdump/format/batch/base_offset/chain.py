@@ -97,10 +97,10 @@ def _cost_of(waiting: Sequence[Waiting], start: int, stop: int) -> int:
 
 
 def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) -> int:
-    """Return how many of the last, of which one bit each is wrong, fill what is left up to the end of the log.
+    """Return how many of the last, which reach over the end of the log as they are, fill what is left up to it.
 
-    That is where the next segment begins, or where other files know the log to end. No log had an end between two of
-    its batches, but after a truncation.
+    That is where the next segment begins, or where other files know the log to end: these may be older, so that one bit
+    of each base offset must explain it there. No log had an end between two of its batches, but after a truncation.
     """
     if ends.known is None:
         return 0
@@ -118,7 +118,7 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
         firsts = [one.batch.first or 0 for one in waiting[-count:]]
         is_one_bit = all((was ^ true).bit_count() == 1 for was, true in zip(firsts, places, strict=True))
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
-        if is_one_bit and reaches and ends.known not in firsts:
+        if (is_one_bit or ends.next_base is not None) and reaches and ends.known not in firsts:
             return count
     return 0
 
