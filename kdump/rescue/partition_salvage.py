@@ -247,6 +247,7 @@ class PartitionSalvage:
                 self._mend_first_batches(number)
         self._judge_edges()
         self._tell_runs_apart()
+        self._judge_epochs_of_edges()
         self._mend_by_copies()
         self._mend_in_holes()
         self._sort_logs()
@@ -304,6 +305,15 @@ class PartitionSalvage:
                     self.read[own[run]] = self.read[own[run]]._replace(copy=as_copy)
                 self._below[as_copy] = copy.below
                 self._wrong_epochs |= {(as_copy, epoch) for epoch in histories.doubted}
+
+    def _judge_epochs_of_edges(self) -> None:
+        """Read runs again whose first or last batch is alone with its epoch: the runs beside them tell of that too."""
+        for copy in self._copies:
+            copy.is_one_log = copy.is_carved
+        for number, one in enumerate(self.read):
+            ends = (*one.facts.epochs[:1], *one.facts.epochs[-1:])
+            if self._copies[one.copy].is_carved and any(run.batches == 1 for run in ends):
+                self._again(number, [])
 
     def _note_swapped(self) -> None:
         """Say which logs are read under the name that a start gives them."""

@@ -221,12 +221,11 @@ def read_log(
         )
         if not _is_renamed(facts):
             return facts
-    alone = around.alone()
     found = _read_log(
         source,
         None,
         limits=limits,
-        around=alone,
+        around=around if base is None else around.alone(),  # other logs lie beside it than its name tells
         next_base=None,
         known_end=unknown,
         hints=hints,

@@ -103,7 +103,10 @@ class Copy:
         swapped: paths of the `.swap` logs that are read as the logs that they become.
         today: its directory as it lies, without what a start makes of it.
         is_to_be_replaced: it is what a directory is today, and a start replaces logs of it.
+        is_one_log: it is of runs that were told apart from those of other copies: each lies behind the one before.
     """
+
+    is_one_log = False
 
     def __init__(
         self,
@@ -153,14 +156,20 @@ class Copy:
             other: the copy whose leader-epoch-checkpoint tells of it: this one, or another.
         """
         is_other = other is not self
-        if self.is_carved or log.base is None:
-            return EpochsAround(other.epochs, is_other=is_other)
-        if self.is_aside:  # logs that a broker serves lie under the names of those beside
-            at, logs, floor = self.logs.index(log), self.logs, self.directory.log_start
+        if self.is_one_log or self.is_aside:  # logs that a broker serves may lie under the names of those beside
+            logs, floor = self._by_offset, 0 if self.is_carved else self.directory.log_start
+            at = logs.index(log)
             before, behind = range(at - 1, -1, -1), range(at + 1, len(logs))
             sides = (Paths(lambda k: logs[k].path, before), Paths(lambda k: logs[k].path, behind))
             return EpochsBeside(log.path, *sides, entries=other.epochs, floor=floor, is_other=is_other)
+        if self.is_carved or log.base is None:
+            return EpochsAround(other.epochs, is_other=is_other)
         return self.directory.epochs_around(log.base, other.epochs, is_other=is_other)
+
+    @cached_property
+    def _by_offset(self) -> list[SourceLog]:
+        """Its logs by their first offsets: runs have names by their place in the image."""
+        return sorted(self.logs, key=lambda log: run_base(base_name(log.path)) or 0) if self.is_carved else self.logs
 
     @cached_property
     def _epoch_starts(self) -> list[int]:
