@@ -157,8 +157,8 @@ class ForeignSegments:
             after, what = one.next_base, "the next one begins at"
         if after not in (None, end):
             found.append((end > (after or 0), f"it ends before offset {end}, and {what} {after}"))
-        has_overlap = any(overlaps for overlaps, _ in found)
-        return found if has_overlap or not (one.shape.has_holes or one.batches == 1) else []
+        says_nothing = one.shape.has_holes or one.batches == 1
+        return [joint for joint in found if joint[0] or not says_nothing]
 
     def _home(self, one: SegmentOrigin) -> str | None:
         """The partition beside this one that the segment fits, and this one's fits there, where offsets tell it."""

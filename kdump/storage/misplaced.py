@@ -345,11 +345,17 @@ class _Search:
     def _room(self, span: _Span, others: Sequence[_Span], in_place: Mapping[int, int]) -> _Room:
         """What is free around the offsets of a log, between the logs in place and the others under wrong names."""
         before = max([(begin, at) for at, begin in in_place.items() if begin <= span.first], default=None)
-        ends = [] if before is None else [self._end(before[1]) or before[0] + 1]
+        ends = [] if before is None else [self._end_below(before[1], span.first) or before[0] + 1]
         ends += [other.end for other in others if other.first <= span.first]
         firsts = [begin for begin in in_place.values() if begin > span.first]
         firsts += [other.first for other in others if other.first > span.first]
         return _Room(max(ends, default=0), bool(ends), min(firsts, default=None))
+
+    def _end_below(self, name: int, after: int) -> int | None:
+        """Return where a log ends; with its last batches in order where these reach over a log behind it."""
+        end = self._end(name)
+        whole = self._whole(name, after) if end is not None and end > after else None
+        return end if whole is None else whole.span.end
 
     def _begins_at(self, first: int, room: _Room) -> bool:
         """Whether a log that begins at an offset meets what lies before it, or begins the partition.

@@ -75,7 +75,6 @@ def test_a_batch_between_its_neighbours_in_an_image_keeps_its_place(tmp_path: Pa
     assert made.exit == 0
 
 
-@wrong("one batch out of place makes its whole segment another partition's")
 def test_one_batch_out_of_place_is_a_wrong_field_and_no_foreign_segment(tmp_path: Path) -> None:
     cases.foreign_by_one_offset(tmp_path)
     made = rescued(tmp_path)
@@ -83,7 +82,6 @@ def test_one_batch_out_of_place_is_a_wrong_field_and_no_foreign_segment(tmp_path
     assert made.exit == 0
 
 
-@wrong("a wrong name of a log is taken for a trace of compaction")
 def test_a_wrong_name_is_no_trace_of_compaction(tmp_path: Path) -> None:
     cases.renamed_hole(tmp_path)
     made = rescued(tmp_path)
