@@ -111,16 +111,16 @@ class Replay:
         with suppress(OSError), opened:  # it is said where the file is judged
             told = told_by_index(opened, job.base_offset, job.next_base, None, None)
             entries = () if told is None else told.entries
-            suspects = {one: number for number, one in enumerate(entries) if may_prove(one, made)}
-            if not suspects:
+            if not any(may_prove(one, made) for one in entries):
                 return
-            known = [before.entries[one.producer_id] for one in suspects if one.producer_id in before.entries]
+            numbers = {one: number for number, one in enumerate(entries)}
+            known = [before.entries[one.producer_id] for one in entries if one.producer_id in before.entries]
             begun = [one.current_txn_first_offset for one in known if one.current_txn_first_offset >= 0]
             last: AbortedTxn | None = None
-            for one in lost_ends(self._logs(min([job.base_offset, *begun])), list(suspects), self._limits):
+            for one in lost_ends(self._logs(min([job.base_offset, *begun])), entries, self._limits):
                 if one.proof is not None and one.proof != last:  # the other batches of the transaction are behind it
                     last = one.proof
-                    yield _lost_end(opened.name, suspects[last] * TransactionIndex.entry_size, one, last)
+                    yield _lost_end(opened.name, numbers[last] * TransactionIndex.entry_size, one, last)
 
     def _logs(self, start: int) -> Iterator[tuple[Source, int, int | None]]:
         """The logs of the segments so far that may have an offset, or a later one."""

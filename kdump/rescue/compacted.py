@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _MOST = 1_000_000  # records of a batch that are compared, and keys that are followed
 _HASH = 16  # bytes
+NEITHER = 2
+"""Of two batches of which neither has all the records of the other, and which do not contradict each other."""
 
 
 class _Records:
@@ -53,6 +55,12 @@ class _Records:
                 return False
         return True
 
+    def agrees_with(self, other: _Records) -> bool:
+        """Tell whether both have a record in common, and nothing else at one offset."""
+        own = {offset: self.hashes[k * _HASH : (k + 1) * _HASH] for k, offset in enumerate(self.offsets)}
+        common = [(k, offset) for k, offset in enumerate(other.offsets) if offset in own]
+        return bool(common) and all(own[at] == other.hashes[k * _HASH : (k + 1) * _HASH] for k, at in common)
+
     def has(self, offset: int) -> bool:
         """Tell whether a record has an offset."""
         at = bisect_left(self.offsets, offset)
@@ -60,13 +68,14 @@ class _Records:
 
 
 def subset(logs: Sequence[ReadLog], one: Candidate, other: Candidate, limits: ReadLimits) -> int | None:
-    """Return which of two batches has all the records of the other: 0 or 1; None where neither has.
+    """Return which of two batches has all the records of the other: 0 or 1; None where they are two.
 
-    Nor where that cannot be told: a batch cannot be read, or it has more than a million records, or odd offsets.
+    NEITHER where each lacks records of the other, and those that both have are the same. None too where that cannot be
+    told: a batch cannot be read, or it has more than a million records, or odd offsets.
 
     Args:
         logs: all that were read, by number.
-        one, other: batches with the same offsets and epoch.
+        one, other: batches that have offsets in common, of one epoch.
         limits: for reading them.
     """
     first = _records_at(logs[one.log].source, one.position, limits)
@@ -75,7 +84,20 @@ def subset(logs: Sequence[ReadLog], one: Candidate, other: Candidate, limits: Re
         return None
     if first.has_all_of(second):
         return 0
-    return 1 if second.has_all_of(first) else None
+    if second.has_all_of(first):
+        return 1
+    return NEITHER if first.agrees_with(second) else None
+
+
+def has_all_of(one: tuple[Source, int], other: tuple[Source, int], limits: ReadLimits) -> bool:
+    """Tell whether a batch has all the records of another one; not where either cannot be read.
+
+    Args:
+        one, other: the log of each, and its position there.
+        limits: for reading them.
+    """
+    first, second = _records_at(*one, limits), _records_at(*other, limits)
+    return first is not None and second is not None and first.has_all_of(second)
 
 
 def _records_at(source: Source, position: int, limits: ReadLimits) -> _Records | None:
@@ -116,7 +138,7 @@ def _hash(chunk: Chunk, row: array[int]) -> bytes:
     """
     found, view = blake2b(digest_size=_HASH), chunk.view
     if chunk.window.cell(row[layout.R_BATCH], layout.MAGIC) < layout.MAGIC_V2:
-        found.update(view[row[layout.R_AT] : row[layout.R_END]])
+        found.update(view[row[layout.R_AT] + layout.MAGIC_AT : row[layout.R_END]])  # inside, an offset is relative
         return found.digest()
     found.update(repr((row[layout.R_ATTRIBUTES], row[layout.R_TIMESTAMP])).encode())
     if chunk.cut is not None:

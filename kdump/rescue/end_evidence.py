@@ -46,7 +46,25 @@ class EndEvidence:
 
         What a copy knows behind the point where it leaves the line is of another branch.
         """
-        ends = [line.last + 1]
+        cuts = zip(self._ends(line), line.cuts, strict=True)
+        return max([line.last + 1, *(min(end, cut) for end, cut in cuts)])
+
+    def doubtful_ends(self, line: Line) -> list[int]:
+        """Return for each copy up to which offset it knows of records that may be of the line, 0 for none.
+
+        A copy leaves the line where it has nothing of its newer epochs. Where it has no batch behind that, and no entry
+        of another epoch, it may have lost what it had of these.
+        """
+        parted = {one.copy for one in line.divergent if one.last >= line.cuts[one.copy]}
+        found = []
+        for number, (copy, end) in enumerate(zip(self._copies, self._ends(line), strict=True)):
+            cut = line.cuts[number]
+            is_other = number in parted or any(one.start_offset >= cut for one in copy.epochs)
+            found.append(0 if is_other or end <= cut else end)
+        return found
+
+    def _ends(self, line: Line) -> Iterator[int]:
+        """The offset up to which each copy knows of records, of whatever branch."""
         for number, copy in enumerate(self._copies):
             end = 0
             for one in self._read:
@@ -55,8 +73,7 @@ class EndEvidence:
                     end = one.facts.end(start, line.last)
                     if one.log.next_base is None:
                         end = max([end, *(offset for offset, _ in self._known_by_indexes(one))])
-            ends.append(min(copy.known_end(end), line.cuts[number]))
-        return max(ends)
+            yield max(copy.known_end(end), self._aborts_end(number, line.last))
 
     def index_end(self, line: Line) -> int:
         """Return the offset up to which offset indexes know of batches of the line."""
@@ -141,23 +158,36 @@ class EndEvidence:
             ends: up to which offset (exclusive) each copy is of the line.
             last: offset of the line.
         """
-        for number, copy in enumerate(self._copies):
-            if copy.is_carved:
+        for number in range(len(self._copies)):
+            for found in self._told(number, last):
+                reached = min(found.last, ends[number] - 1)
+                entries = [entry for entry in found.entries if entry.last_offset <= reached]
+                yield Aborts(entries, found.first, reached)
+
+    def _aborts_end(self, number: int, last: int) -> int:
+        """Up to which offset a copy knows of markers by its transaction indexes, 0 for none.
+
+        An index has no checksum. So only an entry counts whose two ends agree: where no other transaction is open, all
+        is stable behind its marker.
+        """
+        entries = (entry for told in self._told(number, last) for entry in told.entries)
+        return max((one.last_offset + 1 for one in entries if one.last_stable_offset == one.last_offset + 1), default=0)
+
+    def _told(self, number: int, last: int) -> Iterator[Aborts]:
+        """What each transaction index of a copy says; see `aborts`."""
+        copy = self._copies[number]
+        logs = {one.log.base: one.facts for one in self._read if one.copy == number}
+        for base, files in () if copy.is_carved else sorted(copy.directory.by_base.items()):
+            facts, path = logs.get(base), files.get(FileKind.TXNINDEX)
+            opened = None if path is None else self._cache.open(path)
+            if opened is None or isinstance(opened, OpenFailure) or (facts is not None and facts.is_renamed):
                 continue
-            logs = {one.log.base: one.facts for one in self._read if one.copy == number}
-            for base, files in sorted(copy.directory.by_base.items()):
-                facts, path = logs.get(base), files.get(FileKind.TXNINDEX)
-                opened = None if path is None else self._cache.open(path)
-                if opened is None or isinstance(opened, OpenFailure) or (facts is not None and facts.is_renamed):
-                    continue
-                first = facts.runs.firsts[0] if facts is not None and facts.runs.begins_at_zero else None
-                end = None if facts is None else facts.end(base, last)
-                with suppress(OSError):
-                    found = told_by_index(opened, base, copy.directory.next_base(base), first, end)
-                    if found is not None:
-                        reached = min(found.last, ends[number] - 1)
-                        entries = [entry for entry in found.entries if entry.last_offset <= reached]
-                        yield Aborts(entries, found.first, reached)
+            first = facts.runs.firsts[0] if facts is not None and facts.runs.begins_at_zero else None
+            end = None if facts is None else facts.end(base, last)
+            with suppress(OSError):
+                found = told_by_index(opened, base, copy.directory.next_base(base), first, end)
+                if found is not None:
+                    yield found
 
 
 def _are_large(places: Sequence[BadBytes], begin: int, end: int) -> bool:

@@ -211,16 +211,12 @@ class Cursor:
 
     def side(self) -> Candidate:
         """Return the batch in hand."""
-        k = self.k
-        return Candidate(
-            self.log.copy,
-            self.log.number,
-            self.positions[k],
-            self.firsts[k],
-            self.lasts[k],
-            epoch=self.epochs[k],
-            crc=self.crcs[k],
-        )
+        return self.side_of(self.k)
+
+    def side_of(self, k: int) -> Candidate:
+        """Return the batch in a row."""
+        place = self.log.copy, self.log.number, self.positions[k]
+        return Candidate(*place, self.firsts[k], self.lasts[k], self.epochs[k], self.crcs[k])
 
     def records(self, start: int, stop: int) -> int:
         """Return how many records the batches of rows [start, stop) have."""
@@ -259,7 +255,8 @@ class Line:
         limits: for reading.
         prefer: number of the copy that wins, None for none.
         knows_partings: the cuts say where copies contradict the one that wins.
-        is_subset: tells of two batches of one place which one has all the records of the other: 0, 1, or None.
+        is_subset: tells of two batches of one place which one has all the records of the other: 0, 1, None where they
+            are two, or another number where neither has, and they do not contradict each other.
         doubted: tells whether the epoch that a copy has at an offset is known to be wrong: copy, epoch, offset.
     """
 
@@ -287,6 +284,7 @@ class Line:
         self._last = -1
         self._epoch = -1
         self._in_hand = -1  # log of the latest run
+        self._latest: Candidate | None = None  # the last batch, where others may begin inside of it
         self._copies = {log.number: log.copy for log in logs}
         self._reached = dict.fromkeys(self._copies.values(), -1)  # the last offset that each copy has of it
         self._aside: dict[int, int] = {}  # where the latest batch ends that has another epoch than the line, by copy
@@ -296,6 +294,12 @@ class Line:
     def last(self) -> int:
         """The last offset of it, -1 where it has none."""
         return self._last
+
+    @property
+    def left_out(self) -> Iterator[tuple[int, int, int]]:
+        """Copy, first and last offset of all batches that do not belong to it, or do not count."""
+        yield from ((one.copy, one.first, one.last) for one in self.divergent)
+        yield from ((one.copy, one.first, one.last) for one in self.beyond)
 
     def _build(self, logs: list[LineLog]) -> None:
         waiting = sorted(
@@ -422,6 +426,7 @@ class Line:
             if end >= first:
                 self._part(copy, first)
         self._last, self._in_hand, self._epoch = last, number, one.epochs[stop - 1]
+        self._latest = one.side_of(stop - 1)
 
     def _part(self, copy: int, offset: int) -> None:
         """From an offset on a copy is of another branch."""
@@ -462,11 +467,47 @@ class Line:
                 self.divergent.append(row)
             at = end
 
-    def _overlap(self, group: Sequence[Cursor]) -> None:
-        """A batch begins inside of what the line has: a leftover of its own copy, or of another branch."""
+    def _has_all_of(self, taken: Candidate, side: Candidate) -> bool:
+        """Whether a batch of the line has all the records of one that was not taken."""
+        if not _may_be_versions(taken, side) or self._is_subset(taken, side) != 0:
+            return False
+        self.pairs.append(Pair(taken, side))
+        return True
+
+    def _agrees(self, taken: Candidate, side: Candidate) -> bool:
+        """Whether a batch that was not taken is of the one that was, though it has records that this one lacks."""
+        return _may_be_versions(taken, side) and self._is_subset(taken, side) is not None
+
+    def _goes_on_over(self, one: Cursor) -> bool:
+        """Whether a new leader began a batch below the end: its epoch is newer than that of the line's last batch.
+
+        Its own copy may not have the batch before it, after a cleaning.
+        """
+        latest, k = self._latest, one.k
+        if latest is None or latest.copy == one.log.copy or not self._counts(one):
+            return False
+        return 0 <= self._epoch < one.epochs[k] and one.lasts[k] > self._last and one.first > latest.first
+
+    def _overlap(self, overlapping: Sequence[Cursor]) -> None:
+        """A batch begins inside of what the line has.
+
+        It is what a cleaner has left of that in its copy, a leftover of its own copy, or of another branch.
+        """
+        group = []
+        for one in overlapping:
+            is_new = one.first > self._reached[one.log.copy]  # what a copy has twice is no version
+            if is_new and self._latest is not None and self._has_all_of(self._latest, one.side()):
+                self._reached[one.log.copy] = max(self._reached[one.log.copy], one.lasts[one.k])
+                one.move(one.k + 1)
+            elif self._goes_on_over(one):
+                one.firsts[one.k] = self._last + 1  # the offsets count that only it has
+                self._reached[one.log.copy] = self._last
+            else:
+                group.append(one)
         for one in group:
             self._set_aside(one)
-            if self._counts(one) and one.first > self._reached[one.log.copy]:
+            is_new = self._counts(one) and one.first > self._reached[one.log.copy]
+            if is_new and not (self._latest is not None and self._agrees(self._latest, one.side())):
                 runs = self.runs
                 log, start, first = runs.logs[-1], runs.starts[-1], runs.firsts[-1]
                 here = Candidate(self._copies[log], log, start, first, self._last, epoch=self._epoch, crc=0)
@@ -531,9 +572,7 @@ class Line:
         if any(pair.other == side for pair in self.pairs[-most:]):
             return
         taken = best.side()
-        is_version = (side.last, side.epoch) == (taken.last, taken.epoch)
-        if is_version and self._is_subset(taken, side) == 0:  # also where its copy ends inside of it
-            self.pairs.append(Pair(taken, side))
+        if taken.copy != side.copy and self._has_all_of(taken, side):  # also where its copy ends inside of it
             return
         self._diverge_one(one)
 
@@ -575,8 +614,10 @@ class Line:
         if any(third.log.copy == other.log.copy and _has_same_bytes(one, third) for third in group):
             return one  # the copy has that one too: what it has twice is no other branch
         a, b = one.side(), other.side()
-        if (a.last, a.epoch) == (b.last, b.epoch):
+        if _may_be_versions(a, b):
             which = self._is_subset(a, b)
+            if which not in (None, 0, 1):  # each lacks some of the other's
+                return one if one.records(one.k, one.k + 1) >= other.records(other.k, other.k + 1) else other
             if which is not None:
                 taken, left = ((one, a), b) if which == 0 else ((other, b), a)
                 self.pairs.append(Pair(taken[1], left))
@@ -591,6 +632,15 @@ def _has_same_bytes(one: Cursor, other: Cursor) -> bool:
     """Whether two batches that begin at one offset are the same under the CRC; epochs are outside of that."""
     k, j = one.k, other.k
     return (one.lasts[k], one.crcs[k], one.sizes[k]) == (other.lasts[j], other.crcs[j], other.sizes[j])
+
+
+def _may_be_versions(one: Candidate, other: Candidate) -> bool:
+    """Whether two batches may be what cleaners have left of one.
+
+    That keeps its offsets, but for a compressed message of magic 0 or 1, which has those of the records that are left.
+    Source: MemoryRecords.filterTo.
+    """
+    return one.epoch == other.epoch and (one.epoch < 0 or (one.first, one.last) == (other.first, other.last))
 
 
 def _is_same(one: Cursor, other: Cursor) -> bool:

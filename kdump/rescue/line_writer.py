@@ -22,6 +22,7 @@ from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,8 @@ class LineWriter:
         bases += [one.log.base for one in work.foreign]
         unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
-        self._known_end = work.end_evidence.known_end(line)
+        self._sure_end = work.end_evidence.known_end(line)
+        self._known_end = max([self._sure_end, *work.end_evidence.doubtful_ends(line)])
         self._missing, holes = self._what_is_missing()
         self.rows = FateRows(work.name, self._missing, holes)  # what becomes of each offset, and the totals of that
         self.left_out = BatchesLeftOut()  # which batches stay out because of their transactions
@@ -113,8 +115,19 @@ class LineWriter:
         holes = self._work.line_holes(self._line)
         if holes.has_trace:  # what a whole copy lacks was cleaned away there, whatever stands in another one
             spots = list(outside(spots, self._work.whole_ranges(self._line)))
-        ends = self._line.last + 1, self._work.end_evidence.index_end(self._line)
+        ends = self._line.last + 1, self._work.end_evidence.index_end(self._line), self._sure_end
+        self._note_doubtful_ends()
         return LineLosses(self._work.name, self._path, spots, ends, holes), holes
+
+    def _note_doubtful_ends(self) -> None:
+        """Say which copies may have had more of the line than anybody has."""
+        for number, end in enumerate(self._work.end_evidence.doubtful_ends(self._line)):
+            if end > self._sure_end:
+                told = span(self._sure_end, end - 1, "offset")
+                self._work.notes.append(
+                    f"{self._work.read_source(number)}: the files beside its logs know of {told}, which no source has; "
+                    "nothing tells whether they were of the branch that counts, so they are doubtful"
+                )
 
     def _note_tail(self, one: ReadLog, spots: list[MissingRange]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
@@ -175,8 +188,8 @@ class LineWriter:
     def _ends(self) -> list[int]:
         """Up to which offset (exclusive) each copy is of the line, and what lies beside its batches tells of it."""
         ends = list(self._line.cuts)
-        for branch in (*self._line.divergent, *self._line.beyond):
-            ends[branch.copy] = min(ends[branch.copy], branch.first)
+        for copy, first, _ in self._line.left_out:
+            ends[copy] = min(ends[copy], first)
         return ends
 
     def _hole(self, first: int, last: int) -> MissingRange | None:
@@ -350,8 +363,8 @@ class LineWriter:
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
                 extras.append((offset if isinstance(offset, int) else -1, row))
-        work, span = self._work, (expected, self._known_end)
-        more = unplaced(work.read, work.foreign, self._line, self._missing, span, self._limit)
+        work, offsets = self._work, (expected, self._known_end)
+        more = unplaced(work.read, work.foreign, self._line, self._missing, offsets, self._options.limits)
         for branch in (*self._line.divergent, *more):
             source = self._work.read_source(branch.copy)
             epoch = None if branch.epoch < 0 else branch.epoch

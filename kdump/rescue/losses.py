@@ -148,19 +148,19 @@ class LineLosses:
         partition: its name.
         path: of the directory of the result.
         spots: of all logs.
-        ends: behind the last batch of the line, and the end by what offset indexes know; of what lies between them
-            batches were here.
+        ends: behind the last batch of the line; the end by what offset indexes know: of what lies between them
+            batches were here; and up to where anything knows of the line: what lies behind that may be of another one.
         holes: judges what is simply not there.
     """
 
     def __init__(
-        self, partition: str, path: str, spots: Sequence[MissingRange], ends: tuple[int, int], holes: LineHoles
+        self, partition: str, path: str, spots: Sequence[MissingRange], ends: tuple[int, int, int], holes: LineHoles
     ) -> None:
         self._partition = partition
         self._path = path
         self._batches = _Spots(one for one in spots if one.certainty is Certainty.DOUBTFUL)
         self._gaps = _Spots(one for one in spots if one.certainty is Certainty.LOST)
-        self._end, self._index_end = ends
+        self._end, self._index_end, self._sure_end = ends
         self._holes = holes
         self._counted: dict[tuple[str, int], int] = {}  # by log and position: the part that tells of the records
 
@@ -207,9 +207,12 @@ class LineLosses:
             until = min(last, self._index_end - 1)
             yield self._plain(first, until, HoleVerdict(Certainty.LOST))
             first = until + 1
-        if first <= last:
-            for part in self.verdicts(first, last):
+        sure = last if first < self._end else min(last, max(self._end, self._sure_end) - 1)
+        if first <= sure:
+            for part in self.verdicts(first, sure):
                 yield self._plain(*part)
+        if max(first, sure + 1) <= last:
+            yield self._plain(max(first, sure + 1), last, HoleVerdict(Certainty.DOUBTFUL))
 
     def verdicts(self, first: int, last: int) -> Iterator[tuple[int, int, HoleVerdict]]:
         """Yield what is to be said of offsets that no source has: parts of the range, each with its verdict."""

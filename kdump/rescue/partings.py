@@ -35,6 +35,10 @@ class BranchBatch(TupleValue):
         """Tell whether both are one batch. The epoch is outside of the CRC, and may be wrong in one of them."""
         return (self.offset, self.last_offset, self.identity) == (other.offset, other.last_offset, other.identity)
 
+    def has_offsets_of(self, other: BranchBatch) -> bool:
+        """Tell whether both have the same offsets."""
+        return (self.offset, self.last_offset) == (other.offset, other.last_offset)
+
 
 class Parting(TupleValue):
     """How far a branch goes with the one that counts."""
@@ -84,8 +88,8 @@ def _parting(
         if other.last_offset >= end:
             break
         is_one = one.is_same(other)
-        if not is_one and (one.offset, one.last_offset, one.epoch) == (other.offset, other.last_offset, other.epoch):
-            is_one = is_version(one, other)
+        if not is_one and one.epoch == other.epoch and (one.epoch < 0 or one.has_offsets_of(other)):
+            is_one = is_version(one, other)  # a cleaner changes the offsets of a message of magic 0 or 1
         if not is_one:
             return Parting(min(end, max(one.offset, other.offset)), agreed)
         agreed = other.last_offset

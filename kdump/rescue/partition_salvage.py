@@ -175,7 +175,7 @@ class PartitionSalvage:
             line: of all copies; one that has left it does not count, nor one in which nothing shows a cleaner at work.
         """
         found = RangeSet()
-        left = {one.copy for one in (*line.divergent, *line.beyond)}
+        left = {copy for copy, _, _ in line.left_out}
         for number in range(len(self._copies)):
             if sum(one.facts.gaps for one in self.read if one.copy == number) and not self._has_trace(number):
                 left.add(number)
@@ -504,8 +504,8 @@ class PartitionSalvage:
         copies = [(copy, self._logs_of(number), line.cuts[number]) for number, copy in enumerate(self._copies)]
         limit = self._options.limits.max_batch_bytes
         left_out = RangeSet()
-        for branch in (*line.divergent, *line.beyond):
-            left_out.add(branch.first, branch.last)
+        for _, first, last in line.left_out:
+            left_out.add(first, last)
         return LineHoles(
             self.name,
             copies,
@@ -806,11 +806,13 @@ class PartitionSalvage:
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
             return
         own = [one for one in self.read if one.copy == leader and one.facts.runs]
-        if sum(run.batches for one in own for run in one.facts.epochs if run.epoch == runs[-1].epoch) > 1:
-            return
+        several = sum(run.batches for one in own for run in one.facts.epochs if run.epoch == runs[-1].epoch)
         one = own[-1]
-        others_left = {branch.copy for branch in (*line.divergent, *line.beyond)} - {leader}
-        if lone_last(one.source, one.facts) is None or not others_left:
+        if (
+            several > 1
+            or lone_last(one.source, one.facts) is None
+            or all(copy == leader for copy, _, _ in line.left_out)
+        ):
             return
         if self._cuts(None) == self._cuts_without(leader, runs[-1].epoch):
             return  # what other sources have that does not count would not count without it

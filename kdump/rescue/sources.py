@@ -256,7 +256,7 @@ class Copy:
         """
         if self.is_carved:
             return end
-        known = [end, *(last + 1 for _, last in self.lost_logs)]
+        known = [end, *(last + 1 for _, last in self.lost_logs), *self._epoch_starts]
         for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
             offset, is_sound = self.checkpoint(kind)
             if offset is not None and is_sound:

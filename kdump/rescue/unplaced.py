@@ -9,19 +9,22 @@ do not count.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Trait
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32, crc32c
+from kdump.rescue.compacted import has_all_of
 from kdump.rescue.line import Divergent
 from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
     from kdump.rescue.line import Line
     from kdump.rescue.losses import LineLosses
@@ -42,6 +45,9 @@ class _Out(TupleValue):
     crc: int
     size: int
     behind: int  # an offset where it stands, where it has none itself
+    # source, position: where it can be read
+    source: Source
+    position: int
     is_in_place: bool = False  # its copy has it among its batches
 
 
@@ -51,7 +57,7 @@ def unplaced(
     line: Line,
     missing: LineLosses,
     span: tuple[int, int],
-    max_batch_bytes: int,
+    limits: ReadLimits,
 ) -> Iterator[Divergent]:
     """Yield the batches with a true CRC that are neither in the line nor in a row of a loss, neighbours together.
 
@@ -61,11 +67,11 @@ def unplaced(
         line: of the logs.
         missing: says why offsets are not there.
         span: the offsets that have rows, half-open.
-        max_batch_bytes: a batch over this is not held in memory.
+        limits: for reading: a batch over them is not held in memory.
     """
     if not foreign and not line.beyond and not any(one.facts.places for one in read):
         return
-    told = _Told(line, missing, span)
+    told, max_batch_bytes = _Told(line, missing, span), limits.max_batch_bytes
     out = [
         *(one for log in (*read, *foreign) for one in _damaged(log, told, max_batch_bytes)),
         *(one for log in foreign for one in _foreign(log, told, max_batch_bytes)),
@@ -79,7 +85,9 @@ def unplaced(
     there = _of_line(line, read, crcs, max_batch_bytes) if out else {}
     own = _of_copies(read, crcs, max_batch_bytes) if out else Counter()
     own.subtract((one.copy, one.crc, one.size) for one in out if one.is_in_place)
-    yield from _joined(one for one in out if not _is_there(one, there, own))
+    left = [one for one in out if not _is_there(one, there, own)]
+    places = _places(line, read, {(one.first, one.last) for one in left}, max_batch_bytes) if left else {}
+    yield from _joined(one for one in left if not _has_larger(one, places, limits))
 
 
 def _is_there(one: _Out, there: dict[tuple[int, int], list[int]], own: Counter[tuple[int, int, int]]) -> bool:
@@ -88,6 +96,14 @@ def _is_there(one: _Out, there: dict[tuple[int, int], list[int]], own: Counter[t
     found = len(offsets) > own[its] and (one.first in offsets or not one.is_exact)
     own[its] += found
     return found
+
+
+def _has_larger(one: _Out, places: dict[tuple[int, int], tuple[Source, int, int, int]], limits: ReadLimits) -> bool:
+    """Whether the line has all the records of a batch in one of these offsets and epoch: a cleaner has been there."""
+    if one.first is None or one.last is None or (one.first, one.last) not in places:
+        return False
+    source, position, epoch, crc = places[one.first, one.last]
+    return epoch == one.epoch and crc != one.crc and has_all_of((source, position), (one.source, one.position), limits)
 
 
 def _joined(out: Iterable[_Out]) -> Iterator[Divergent]:
@@ -131,7 +147,8 @@ def _damaged(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:
         if header is not None:
             behind = max([end for _, end in one.facts.spans], default=one.log.base or 0)
             offsets, records = (place.offset, place.last_offset), place.records or 0
-            yield _Out(one.copy, *offsets, place.is_exact, header[1], records, header[0], place.length, behind)
+            known = header[1], records, header[0], place.length, behind
+            yield _Out(one.copy, *offsets, place.is_exact, *known, one.source, place.position)
 
 
 def _foreign(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:
@@ -152,7 +169,8 @@ def _of_run(one: ReadLog, start: int, end: int, max_batch_bytes: int) -> Iterato
             first, last = first_offset(window, k, wrappers), window.cell(k, layout.LAST_OFFSET)
             records = wrappers.count(window.cell(k, layout.COUNT), window.cell(k, layout.POSITION))
             epoch, crc, size = (window.cell(k, field) for field in (layout.LEADER_EPOCH, layout.CRC, layout.SIZE))
-            yield _Out(one.copy, first, last, False, epoch, records, crc, size, first, is_in_place=True)
+            known = epoch, records, crc, size, first, one.source, window.cell(k, layout.POSITION)
+            yield _Out(one.copy, first, last, False, *known, is_in_place=True)
 
 
 def _may_be_intact(place: BadBytes, max_batch_bytes: int) -> bool:
@@ -191,6 +209,27 @@ def _of_line(
     for run in line.runs:
         for crc, size, offset in _with_crc(read[run.log], run.start, run.end, crcs, max_batch_bytes):
             found.setdefault((crc, size), []).append(offset)
+    return found
+
+
+def _places(
+    line: Line, read: Sequence[ReadLog], wanted: Collection[tuple[int | None, int | None]], max_batch_bytes: int
+) -> dict[tuple[int, int], tuple[Source, int, int, int]]:
+    """The batches of the line that have some first and last offsets: the log of each, its position, epoch, and CRC."""
+    found: dict[tuple[int, int], tuple[Source, int, int, int]] = {}
+    lasts = sorted(last for _, last in wanted if last is not None)
+    for run in line.runs:
+        at = bisect_left(lasts, run.first)
+        if at == len(lasts) or lasts[at] > run.last:
+            continue
+        one = read[run.log]
+        for window in batches_of(one.source, run.start, run.end, max_batch_bytes):
+            for k in range(window.count):
+                offsets = first_offset(window, k, one.facts.wrappers), window.cell(k, layout.LAST_OFFSET)
+                if offsets in wanted:
+                    fields = (layout.POSITION, layout.LEADER_EPOCH, layout.CRC)
+                    position, epoch, crc = (window.cell(k, field) for field in fields)
+                    found[offsets] = one.source, position, epoch, crc
     return found
 
 

@@ -107,7 +107,6 @@ def test_the_name_of_a_log_moves_no_batch_that_adjoins_the_next_one(tmp_path: Pa
     assert made.of("lost") == [(8, 10)]
 
 
-@wrong("two copies of a compressed message contradict each other where a cleaner took its last record")
 def test_cleaned_copies_of_a_compressed_message_do_not_contradict_each_other(tmp_path: Path) -> None:
     cases.cleaned_wrappers(tmp_path)
     made = rescued(tmp_path)

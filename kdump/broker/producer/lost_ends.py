@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kdump.broker.producer.transaction_fates import UNKNOWN, TransactionFates
+from kdump.broker.missing.ranges import MissingRange
+from kdump.broker.producer.transaction_fates import UNKNOWN, Aborts, TransactionFates
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk, right_windows
 
@@ -50,19 +52,30 @@ def lost_ends(
             found.append(told)
 
     fates = TransactionFates(take, limits.max_uncompressed_bytes, limits.max_batch_bytes)
+    by_end = sorted(entries, key=lambda one: one.last_offset)
+    fates.learn([Aborts(by_end, 0, -1)])  # of no range it is known that they are all
     fates.expect(entries)
     end: int | None = None
     for part in _parts(logs, limits):
         first = part.cell(0, layout.BASE_OFFSET)
         if end is not None and first > end:
-            fates.explained_hole(end, first - 1)
+            _pass_over(fates, by_end, end, first - 1)
         fates.step(part)
         end = part.cell(part.count - 1, layout.LAST_OFFSET) + 1
     last = max((one.last_offset for one in entries), default=-1)
     if end is not None and end <= last:
-        fates.explained_hole(end, last)
+        _pass_over(fates, by_end, end, last)
     fates.finish()
     return found
+
+
+def _pass_over(fates: TransactionFates, entries: Sequence[AbortedTxn], first: int, last: int) -> None:
+    """Offsets are missing; a hole counts as one in which something ended where an entry has its marker there."""
+    at = bisect_left(entries, first, key=lambda one: one.last_offset)
+    if at < len(entries) and entries[at].last_offset <= last:
+        fates.hole(MissingRange(first, last))
+    else:
+        fates.explained_hole(first, last)
 
 
 def _parts(logs: Iterable[tuple[Source, int, int | None]], limits: ReadLimits) -> Iterator[Window]:

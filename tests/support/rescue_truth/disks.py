@@ -87,6 +87,8 @@ class Copy:
         found = [int(path[:20]) for path in self.small if path.endswith(".snapshot") and path not in self.touched]
         if POINT in self.beside and POINT not in self.touched:
             found += [int(line.split()[2]) for line in self.beside[POINT].decode().splitlines()[2:]]
+        if EPOCHS in self.small and EPOCHS not in self.touched:
+            found += [int(line.split()[1]) for line in self.small[EPOCHS].decode().splitlines()[2:]]
         return max(found, default=0)
 
 

@@ -11,10 +11,8 @@ SALVAGES, PATCHES, CARVES = "salvages", "patch-headers", "carves"
 
 _EARLY_FILE = "an epoch file that ends early is true for what it has, and changes no epoch behind it"
 _LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
-_CLEANED_LEGACY = "a cleaner gives a wrapper of magic 0 or 1 other offsets: cleaned copies do not contradict each other"
 _NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
 _ADJOINS = "runs that adjoin in the image are neighbours, and a jump that no segment can hold is not kept"
-_OVERLAP = "an overlap that a new leader wrote is in all copies, cleaned or not"
 _ROWS = "what is left out has a row, what has a row is left out"
 _IMAGE = "runs of several copies in one image are several copies"
 _FOREIGN = "one batch out of place, or a wrong name, makes no foreign segment of a log"
@@ -40,12 +38,7 @@ KNOWN: dict[str, Known] = {
     "wrong-offset": Known(SALVAGES, 1860, _ADJOINS),
     "wrong-offset-legacy": Known(SALVAGES, 40, _LEGACY),
     "wrong-fate": Known(SALVAGES, 11224, "a snapshot tells from where on the transaction of a producer was open"),
-    "told-and-written-cleaned": Known(SALVAGES, 11148, _CLEANED_LEGACY),
-    "unsaid-loss": Known(SALVAGES, 2972, "what the files of a copy that led tell of its end is lost, or doubtful"),
-    "status-0": Known(SALVAGES, 2972, "what the files of a copy that led tell of its end is lost, or doubtful"),
-    "false-loss": Known(SALVAGES, 100329, _CLEANED_LEGACY),
-    "refused-cleaned-legacy": Known(SALVAGES, 12, _CLEANED_LEGACY),
-    "refused-overlap": Known(SALVAGES, 184, _OVERLAP),
+    "untold": Known(SALVAGES, 11281, f"a batch that was moved has no row; {_NAME}"),
+    "told-and-written-cleaned": Known(SALVAGES, 12223, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
     "carve-wrong-offset-legacy": Known(CARVES, 9, _LEGACY),
-    "carve-refused-cleaned-legacy": Known(CARVES, 12, _CLEANED_LEGACY),
 }
