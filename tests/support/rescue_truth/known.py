@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 SALVAGES, PATCHES, CARVES = "salvages", "patch-headers", "carves"
 
-_EARLY_FILE = "an epoch file that ends early is true for what it has, and changes no epoch behind it"
 _LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
 _NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
-_ADJOINS = "runs that adjoin in the image are neighbours, and a jump that no segment can hold is not kept"
 _ROWS = "what is left out has a row, what has a row is left out"
 _IMAGE = "runs of several copies in one image are several copies"
 _FOREIGN = "one batch out of place, or a wrong name, makes no foreign segment of a log"
@@ -34,11 +32,20 @@ class Known(NamedTuple):
 
 
 KNOWN: dict[str, Known] = {
+    "newest-left-out": Known(SALVAGES, 10996, _FOREIGN),
+    "left-out": Known(SALVAGES, 100380, _FOREIGN),
+    "left-out-foreign": Known(SALVAGES, 100372, _FOREIGN),
+    "nothing-written": Known(SALVAGES, 10902, _FOREIGN),
+    "empty-result": Known(SALVAGES, 11241, "where all batches are aborted ones there is a log without records"),
+    "wrong-epoch": Known(SALVAGES, 2927, _ONE_BIT),
     "right-offset-changed-legacy": Known(SALVAGES, 387, _NAME),
-    "wrong-offset": Known(SALVAGES, 1860, _ADJOINS),
+    "wrong-offset": Known(SALVAGES, 3056, _NAME),
     "wrong-offset-legacy": Known(SALVAGES, 40, _LEGACY),
     "wrong-fate": Known(SALVAGES, 11224, "a snapshot tells from where on the transaction of a producer was open"),
-    "untold": Known(SALVAGES, 11281, f"a batch that was moved has no row; {_NAME}"),
     "told-and-written-cleaned": Known(SALVAGES, 12223, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
+    "unsaid-loss": Known(SALVAGES, 30349, _FOREIGN),
+    "status-0": Known(SALVAGES, 30349, _FOREIGN),
+    "carve-left-out": Known(CARVES, 61110, _ROWS),
     "carve-wrong-offset-legacy": Known(CARVES, 9, _LEGACY),
+    "carve-one-image-wrong-offset": Known(CARVES, 61095, _IMAGE),
 }
