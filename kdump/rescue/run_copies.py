@@ -64,8 +64,10 @@ class Histories:
         followed: dict[int, set[int]] = {}
         for some in known:
             for before, run in pairwise([run for run in some if run.epoch not in self.doubted]):
-                if before.epoch < run.epoch:
-                    followed.setdefault(run.epoch, set()).add(before.epoch)
+                if before.epoch < run.epoch:  # a cleaner may have taken all of an epoch between the two
+                    between = (one for one, start in self._starts.items() if before.last < start < run.first)
+                    found = [one for one in between if before.epoch < one < run.epoch]
+                    followed.setdefault(run.epoch, set()).update([before.epoch, *found])
         for epoch, start in self._starts.items():
             below = [one for one, begin in self._starts.items() if one < epoch and begin < start]
             self._before[epoch] = max(followed.get(epoch) or below, default=None)
