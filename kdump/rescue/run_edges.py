@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.rescue.runs import SECTOR
 from kdump.rescue.valid_runs import first_offset
 from kdump.value import TupleValue
 
@@ -157,7 +158,12 @@ class RunEdges:
         holes = sum(one.facts.gaps for one in read)
         self._is_cleaned = holes > 0 or any(one.facts.lacks_records or one.facts.traced_to for one in read)
         self._has_one_hole = holes == 1 and not any(one.facts.lacks_records or one.facts.traced_to for one in read)
-        self._span = sum(last - first + 1 for one in read for first, last in one.facts.spans)
+        free = sum(
+            one.facts.holes[at + 1] - one.facts.holes[at] + 1
+            for one in read
+            for at in range(0, len(one.facts.holes), 3)
+        )
+        self._span = sum(last - first + 1 for one in read for first, last in one.facts.spans) - free
         self._batches = sum(one.facts.batches for one in read)
         self._epochs = sorted((run.first, number, run) for number, one in enumerate(read) for run in one.facts.epochs)
         self._starts: dict[int, list[tuple[int, int]]] = {}
@@ -392,7 +398,6 @@ class RunEdges:
         return True
 
 
-SECTOR = 512  # bytes: files begin at multiples of it
 _NONE = -2  # no batch
 
 

@@ -4,7 +4,7 @@
 |-|-|
 | a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
 | the last base offset | nothing knows the end: all that one segment can hold is room |
-| a base offset in an image | the same for the batches of its file; of other files only that they stand elsewhere |
+| a base offset in an image | the same for the batches right beside it; of others only that they stand elsewhere |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
 | the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
@@ -57,7 +57,13 @@ def _fits_in_an_image(truth: Truth, one: Placed, read: Read) -> bool:
     than a segment reaches. One that is alone in its file is betrayed by a hole that it fills, one bit away.
     """
     sound = [other for other in truth.intact if other.has_base and other is not one]
-    file = [other for other in sound if (other.copy, other.path) == (one.copy, one.path)]
+    begin, end = one.was.position, one.was.position + one.was.size
+    file: list[Placed] = []
+    for other in (*reversed(sound), *sound):  # those that lie one behind the other, as they are placed
+        at, size = other.was.position, other.was.size
+        if (other.copy, other.path) == (one.copy, one.path) and (at + size == begin or at == end):
+            file.append(other)
+            begin, end = min(begin, at), max(end, at + size)
     before = [other.was.last for other in file if other.was.position < one.was.position]
     behind = [other.was.base for other in file if other.was.position > one.was.position]
     if any(not 0 < read.base - last < MOST_IN_A_SEGMENT for last in before):

@@ -13,10 +13,9 @@ _EARLY_FILE = "an epoch file that ends early is true for what it has, and change
 _LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
 _CLEANED_LEGACY = "a cleaner gives a wrapper of magic 0 or 1 other offsets: cleaned copies do not contradict each other"
 _NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
-_ADJOINS = "runs that adjoin in the image are neighbours, and a jump that no segment can hold is not kept"
+_END = "where all files know the end of a log its last batch has the place before it, whatever the names of logs are"
 _OVERLAP = "an overlap that a new leader wrote is in all copies, cleaned or not"
 _ROWS = "what is left out has a row, what has a row is left out"
-_IMAGE = "runs of several copies in one image are several copies"
 _FOREIGN = "one batch out of place, or a wrong name, makes no foreign segment of a log"
 _ONE_BIT = "one wrong bit never wins over intact neighbours: an epoch above those behind it is wrong"
 
@@ -44,7 +43,7 @@ KNOWN: dict[str, Known] = {
     "wrong-epoch-file": Known(SALVAGES, 1175, _ONE_BIT),
     "right-offset-changed": Known(SALVAGES, 462, _NAME),
     "right-offset-changed-legacy": Known(SALVAGES, 387, _NAME),
-    "wrong-offset": Known(SALVAGES, 1860, _ADJOINS),
+    "wrong-offset": Known(SALVAGES, 1860, _END),
     "wrong-offset-legacy": Known(SALVAGES, 40, _LEGACY),
     "wrong-fate": Known(SALVAGES, 100080, "an index entry above an open batch of its producer proves a marker between"),
     "untold": Known(SALVAGES, 820, _ROWS),
@@ -59,18 +58,17 @@ KNOWN: dict[str, Known] = {
     "refused-cleaned-legacy": Known(SALVAGES, 12, _CLEANED_LEGACY),
     "refused-overlap": Known(SALVAGES, 184, _OVERLAP),
     "patched-wrong": Known(PATCHES, 465, f"{_EARLY_FILE}; {_NAME}"),
-    "carve-wrong-epoch": Known(CARVES, 0, _ONE_BIT),
-    "carve-wrong-epoch-file": Known(CARVES, 0, _ONE_BIT),
-    "carve-wrong-offset": Known(CARVES, 5, _ADJOINS),
-    "carve-wrong-offset-legacy": Known(CARVES, 9, _LEGACY),
-    "carve-refused": Known(CARVES, 6, "of copies that do not contradict each other none is refused"),
-    "carve-refused-overlap": Known(CARVES, 10448, _OVERLAP),
+    "carve-wrong-epoch": Known(CARVES, 20, _ONE_BIT),
+    "carve-wrong-epoch-file": Known(CARVES, 20, _ONE_BIT),
+    "carve-wrong-offset-legacy": Known(CARVES, 11042, _LEGACY),
+    "carve-wrong-branch": Known(CARVES, 11168, _ONE_BIT),
+    "carve-wrong-fate": Known(
+        CARVES, 613, "an index entry above an open batch of its producer proves a marker between"
+    ),
+    "carve-left-out": Known(CARVES, 808, _OVERLAP),
+    "carve-refused-overlap": Known(CARVES, 514, _OVERLAP),
+    "carve-one-image-refused-overlap": Known(CARVES, 184, _OVERLAP),
     "carve-refused-cleaned-legacy": Known(CARVES, 12, _CLEANED_LEGACY),
-    "carve-one-image-wrong-branch": Known(CARVES, 79, _IMAGE),
-    "carve-one-image-newest-left-out": Known(CARVES, 10232, _IMAGE),
-    "carve-one-image-mixed-branches": Known(CARVES, 4, _IMAGE),
     "carve-one-image-wrong-epoch": Known(CARVES, 4, _ONE_BIT),
     "carve-one-image-wrong-epoch-file": Known(CARVES, 4, _ONE_BIT),
-    "carve-one-image-wrong-offset": Known(CARVES, 21, _ADJOINS),
-    "carve-one-image-left-out": Known(CARVES, 90, _IMAGE),
 }
