@@ -287,8 +287,15 @@ class PartitionSalvage:
             own = [at for at, one in enumerate(self.read) if one.copy == number and one.facts.runs]
             logs = [self.read[at] for at in own]
             runs = [
-                RunFacts(one.facts.first or 0, one.facts.last or 0, one.facts.epochs, partial(last_base, one))
+                RunFacts(
+                    one.facts.first or 0,
+                    one.facts.last or 0,
+                    one.facts.epochs,
+                    partial(last_base, one),
+                    None if one.log.extents is None else (image, some[0][0], sum(some[-1])),
+                )
                 for one in logs
+                for image, some in (one.log.extents or ("", ()),)
             ]
             copies = told_apart(runs, histories)
             if len(copies) < 2:

@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.rescue.epochs import NEVER, branch_of
+from kdump.rescue.runs import SECTOR
 from kdump.rescue.valid_runs import EpochRun
 from kdump.value import TupleValue
 
@@ -35,6 +36,14 @@ class RunFacts(TupleValue):
     last: int  # the last
     epochs: list[EpochRun]  # of its batches, ascending
     last_base: Callable[[], int]  # tells the base offset of its last batch
+    # image, and where it begins and ends there; None where nothing tells
+    extent: tuple[str, int, int] | None = None
+
+    def adjoins(self, other: RunFacts) -> bool:
+        """Tell whether another run lies right behind it in one file; at a multiple of a sector another may begin."""
+        if self.extent is None or other.extent is None or self.extent[2] % SECTOR == 0:
+            return False
+        return (self.extent[0], self.extent[2]) == other.extent[:2]
 
 
 class RunCopy(TupleValue):
@@ -64,8 +73,10 @@ class Histories:
         followed: dict[int, set[int]] = {}
         for some in known:
             for before, run in pairwise([run for run in some if run.epoch not in self.doubted]):
-                if before.epoch < run.epoch:
-                    followed.setdefault(run.epoch, set()).add(before.epoch)
+                if before.epoch < run.epoch:  # a cleaner may have taken all of an epoch between the two
+                    between = (one for one, start in self._starts.items() if before.last < start < run.first)
+                    found = [one for one in between if before.epoch < one < run.epoch]
+                    followed.setdefault(run.epoch, set()).update([before.epoch, *found])
         for epoch, start in self._starts.items():
             below = [one for one, begin in self._starts.items() if one < epoch and begin < start]
             self._before[epoch] = max(followed.get(epoch) or below, default=None)
@@ -123,9 +134,10 @@ def told_apart(runs: Sequence[RunFacts], histories: Histories) -> list[RunCopy]:
     for number in sorted(range(len(runs)), key=lambda one: (runs[one].first, runs[one].last)):
         fits = [copy for copy in copies if _goes_on(copy, runs, number, sure, histories)]
         if fits:
-            # where several may go on, the nearest; but a tail that another history has cut looks like an overlap
-            ends = {id(copy): runs[copy.runs[-1]].last for copy in fits}
-            max(fits, key=lambda copy: (ends[id(copy)] < runs[number].first, ends[id(copy)])).runs.append(number)
+            # the nearest, but a tail that another history has cut looks like an overlap
+            ends = [runs[copy.runs[-1]] for copy in fits]
+            ways = [(one.adjoins(runs[number]), one.last < runs[number].first, one.last) for one in ends]
+            fits[ways.index(max(ways))].runs.append(number)
             continue
         below = histories.below(sure[number][0].epoch, runs[number].first) if sure[number] else []
         copies.append(RunCopy([number], below))

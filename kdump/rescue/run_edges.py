@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.rescue.runs import SECTOR
 from kdump.rescue.valid_runs import first_offset
 from kdump.value import TupleValue
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     IsVersion = Callable[["EdgeBatch", "EdgeBatch"], bool]
 
 _SEVERAL = 2  # batches that no single wrong bit makes
+_MANY = 9  # batches of which one is wrong, and none of the others shows a cleaner at work
 _BITS = tuple(1 << bit for bit in range(63))
 
 
@@ -153,7 +155,16 @@ class RunEdges:
         edges = [edge for number in runs for edge in self._edges_of(number, read[number])]
         self._edges = self._with_torn_neighbours(self._with_adjoined(edges), runs)
         self._highest = nlargest(2, ((one.facts.last or 0, number) for number, one in enumerate(read)))
-        self._is_cleaned = any(one.facts.gaps or one.facts.lacks_records for one in read)
+        holes = sum(one.facts.gaps for one in read)
+        self._is_cleaned = holes > 0 or any(one.facts.lacks_records or one.facts.traced_to for one in read)
+        self._has_one_hole = holes == 1 and not any(one.facts.lacks_records or one.facts.traced_to for one in read)
+        free = sum(
+            one.facts.holes[at + 1] - one.facts.holes[at] + 1
+            for one in read
+            for at in range(0, len(one.facts.holes), 3)
+        )
+        self._span = sum(last - first + 1 for one in read for first, last in one.facts.spans) - free
+        self._batches = sum(one.facts.batches for one in read)
         self._epochs = sorted((run.first, number, run) for number, one in enumerate(read) for run in one.facts.epochs)
         self._starts: dict[int, list[tuple[int, int]]] = {}
         for first, number, run in self._epochs:
@@ -172,11 +183,11 @@ class RunEdges:
             one, path = edge.batch, self._read[edge.batch.log].log.path
             is_far = edge.is_alone and not edge.adjoined and self._is_above_all(one, layout.MAX_INT)
             is_out = edge.contradicts or is_far or self._is_contradicted(edge, seen)
-            is_wrong = is_out or len(seen.older) >= _SEVERAL
+            is_wrong = is_out or self._is_before_older(one, seen)
             places = [place for place in seen.there if self._may_be_at(edge, place, seen)]
             if not places and len(seen.same) == 1 and (is_wrong or self._is_outside(edge, *seen.same)):
                 places, is_wrong = list(seen.same), True  # no producer writes so late again
-            is_filling = edge.is_alone and not (edge.adjoined or self._is_cleaned)
+            is_filling = (edge.is_alone and not (edge.adjoined or self._is_cleaned)) or self._has_lone_hole(edge)
             if len(places) == 1 and (is_wrong or is_filling or _is_settled(one, places[0], seen)):
                 yield one.log, one.wrong(places[0], path)
             elif is_out or (is_wrong and not edge.adjoined):
@@ -321,6 +332,22 @@ class RunEdges:
         return None
 
     # --- what is wrong --------------------------------------------------------------------------------------
+    def _is_before_older(self, one: EdgeBatch, seen: _Seen) -> bool:
+        """Whether several of older epochs lie between a batch and the rest of its epoch, which did not begin there.
+
+        An epoch begins where another one ends, but for what a cleaner took; an old leader may have gone on there.
+        """
+        is_begin = self._is_cleaned or seen.ends[one.first] != _NONE
+        return len(seen.older) >= _SEVERAL and (not is_begin or one.stored == 0 or bool(seen.same))
+
+    def _has_lone_hole(self, edge: Edge) -> bool:
+        """Whether a hole beside a batch is the only one, and larger than all that is known: no cleaner leaves that."""
+        one, before, after = edge.batch, edge.before, edge.after
+        if not self._has_one_hole or edge.adjoined or self._batches < _MANY:
+            return False
+        hole = one.first - before.last if before is not None else after.first - one.last if after is not None else 0
+        return hole > self._span
+
     def _is_contradicted(self, edge: Edge, seen: _Seen) -> bool:
         """Whether another batch of its epoch stands among its offsets, and what lies beside that bears it out more."""
         one = edge.batch
@@ -342,7 +369,8 @@ class RunEdges:
 
     def _is_above_all(self, one: EdgeBatch, by: int = 0) -> bool:
         """Whether a batch lies so far above all other logs."""
-        return all(one.first > last + by for last, number in self._highest if number != one.log)
+        others = [last for last, number in self._highest if number != one.log]
+        return bool(others) and one.first > max(others) + by
 
     def _is_same_place(self, one: EdgeBatch, other: EdgeBatch) -> bool:
         if (one.first, one.last) != (other.first, other.last):
@@ -363,12 +391,13 @@ class RunEdges:
         if (one.stored ^ (one.stored + place - one.first)).bit_count() != 1:
             return False
         if edge.is_alone and not is_there:
+            if others:
+                return False
             before, after = seen.ends[place], seen.begins[place + one.span]
             return _NONE < before <= one.epoch and one.epoch <= after
         return True
 
 
-SECTOR = 512  # bytes: files begin at multiples of it
 _NONE = -2  # no batch
 
 
@@ -415,12 +444,12 @@ def _by_key(some: Iterable[Iterable[int]]) -> dict[int, list[int]]:
 def _batch(window: Window, k: int, number: int, one: ReadLog) -> EdgeBatch:
     is_legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
     return EdgeBatch(
-        number,
-        window.cell(k, layout.POSITION),
-        window.cell(k, layout.SIZE),
-        first_offset(window, k, one.facts.wrappers),
-        window.cell(k, layout.LAST_OFFSET),
-        -1 if is_legacy else window.cell(k, layout.LEADER_EPOCH),
-        window.cell(k, layout.CRC),
+        log=number,
+        position=window.cell(k, layout.POSITION),
+        size=window.cell(k, layout.SIZE),
+        first=first_offset(window, k, one.facts.wrappers),
+        last=window.cell(k, layout.LAST_OFFSET),
+        epoch=-1 if is_legacy else window.cell(k, layout.LEADER_EPOCH),
+        crc=window.cell(k, layout.CRC),
         is_legacy=is_legacy,
     )

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from kdump.rescue.image_search import CarvedBatch
 
 _MOST_MOVED = 3  # batches that lie between two that go on, and do not themselves
-_SECTOR = 512  # bytes: files begin at multiples of it
+SECTOR = 512
+"""Bytes: files begin at multiples of it."""
 _SAMPLES = 64  # batches of a run that are compared with what lies elsewhere
 _SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4  # Source: org.apache.kafka.common.record.ControlRecordType
 
@@ -89,7 +90,7 @@ class Run:
         self.samples: list[tuple[int, int, int, int]] = []
         self.last: CarvedBatch | None = None
         self.key: tuple[int, int, int, int] | None = None  # what goes on with it begins with that
-        self.ended = False  # a snapshot whose footer has come
+        self.ended = False  # nothing goes on with it: a snapshot has its footer
         self._step = 1
 
     @property
@@ -208,6 +209,13 @@ class RunBuilder:
         if len(held) == 1 and goes_on and _follows(run, held[0], strict=self._strict):
             self._release(grown)
             return False
+        if _overlaps(held[-1].found, part) and _room_before(run, held, part) == 0:
+            self._release(
+                grown
+            )  # one batch overlaps, or the one before it is moved: both in one run were taken for that
+            if self._run is not None:
+                self._run.ended = True
+            return False
         if _room_before(run, held, part) == 0:
             self._held = [*held, part]
             self._close(run, grown)
@@ -317,7 +325,7 @@ def _follows(run: Run, part: RunPart, *, strict: bool) -> bool:
     if last is None or run.ended or sum(run.extents[-1]) != found.position or found.base_offset < 0:
         return False
     if _overlaps(last, part):
-        return run.batches > 1 and not strict and found.position % _SECTOR != 0
+        return run.batches > 1 and not strict and found.position % SECTOR != 0
     if not _ascends(last, part):
         return False
     meets = part.first == last.last_offset + 1
@@ -326,12 +334,12 @@ def _follows(run: Run, part: RunPart, *, strict: bool) -> bool:
         if found.producer_epoch < epoch:
             return False
         if found.producer_epoch == epoch and found.base_sequence != sequence:
-            return not meets and found.base_sequence > sequence and found.position % _SECTOR != 0
+            return not meets and found.base_sequence > sequence and found.position % SECTOR != 0
         return True
     if meets:
         return True
     is_known = found.producer_id >= 0 and found.producer_id in run.producer_ids
-    return (is_known or not strict) and found.position % _SECTOR != 0
+    return (is_known or not strict) and found.position % SECTOR != 0
 
 
 def _overlaps(last: CarvedBatch, part: RunPart) -> bool:
@@ -350,7 +358,7 @@ def _ascends(last: CarvedBatch, part: RunPart) -> bool:
 def _goes_on(before: RunPart, part: RunPart, *, strict: bool) -> bool:
     """Whether a batch goes on from one that is in no run yet."""
     meets = part.first == before.found.last_offset + 1
-    return _ascends(before.found, part) and (meets or not (strict or part.position % _SECTOR == 0))
+    return _ascends(before.found, part) and (meets or not (strict or part.position % SECTOR == 0))
 
 
 def _room_before(run: Run, held: Sequence[RunPart], part: RunPart) -> int:
@@ -367,7 +375,7 @@ def _closes(run: Run, held: Sequence[RunPart], part: RunPart, *, strict: bool) -
     At a multiple of a sector another file may begin, so there a hole tells nothing.
     """
     room = _room_before(run, held, part)
-    return room == 0 or (room > 0 and not strict and all(one.position % _SECTOR for one in (*held, part)))
+    return room == 0 or (room > 0 and not strict and all(one.position % SECTOR for one in (*held, part)))
 
 
 def _opens(run: Run, one: RunPart, part: RunPart) -> bool:

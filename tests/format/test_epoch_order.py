@@ -9,6 +9,7 @@ import pytest
 
 from kdump.format.batch.base_offset.header import HeaderFacts
 from kdump.format.batch.epoch_order import EpochFold, EpochsAround, ascend
+from kdump.format.batch.header_judge import ONE_BIT, SEVERAL_BITS, ascending, bits_wrong, one_bit_from, one_bit_of_text
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 if TYPE_CHECKING:
@@ -143,3 +144,30 @@ def test_of_a_log_full_of_damage_no_epoch_is_restored_any_more() -> None:
     found = judged([k * 7919 % 1000 for k in range(20_000)], range(20_000), [])
     assert len(found) > 10_000
     assert all(one.expected is None for one in found[-5_000:])
+
+
+# --- prices -------------------------------------------------------------------------------------------------
+def test_a_wrong_bit_costs_less_than_several() -> None:
+    assert [bits_wrong(3, value, 32) for value in (3, 2, 0, -3)] == [0, ONE_BIT, SEVERAL_BITS, SEVERAL_BITS]
+    assert bits_wrong(-(2**31), 0, 32) == bits_wrong(-(2**63), 0) == ONE_BIT
+    assert all(bits_wrong(5, one, 32) == ONE_BIT for one in one_bit_from(5, 32))
+    assert len(list(one_bit_from(5, 32))) == 31  # the sign is one bit, and no epoch is negative
+
+
+def test_a_wrong_bit_in_a_digit_leaves_a_number() -> None:
+    assert sorted(one_bit_of_text(9)) == [1, 8]
+    assert sorted(one_bit_of_text(30)) == [10, 20, 31, 32, 34, 38, 70]
+
+
+def test_the_cheapest_values_that_ascend_are_found() -> None:
+    costs = [{1: 0, 5: 4}, {0: 0, 1: 4, 5: 5}, {2: 0}]
+    assert ascending(costs, None, None) == [{1: 4}, {1: 4}, {2: 4}]
+    assert ascending(costs, 2, None) == [{}, {}, {}]
+    for low, high in ((None, None), (0, 6), (1, 5)):
+        found = ascending(costs, low, high)
+        best = [
+            sum(one[value] for one, value in zip(costs, values, strict=True))
+            for values in product(*costs)
+            if list(values) == sorted(values) and values[0] >= (low or 0) and values[-1] <= (high or 9)
+        ]
+        assert {min(total.values()) for total in found} == {min(best)}

@@ -4,6 +4,7 @@
 |-|-|
 | a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
 | the last base offset | nothing knows the end: all that one segment can hold is room |
+| a base offset in an image | the same for the batches right beside it; of others only that they stand elsewhere |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
 | the last leader epoch | one bit alone is wrong in the very last batch: an older file of epochs looks the same |
 | the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
@@ -48,7 +49,40 @@ def base_offset(truth: Truth, read: Read) -> bool:
     wrong = [one for one in same if one.is_vouched_for and one.header[0] == stored]
     if not wrong or any(one.has_base for one in same):
         return False
-    return all(_fits(truth, one, read) for one in wrong)
+    fits = _fits if truth.runs is None else _fits_in_an_image
+    return all(fits(truth, one, read) for one in wrong)
+
+
+def _fits_in_an_image(truth: Truth, one: Placed, read: Read) -> bool:
+    """Whether nothing in an image speaks against a batch: there a log has no name, and a hole may be a cleaner's.
+
+    What lies beside it in its file leaves room for it, no other batch stands there, and it is not farther from the rest
+    than a segment reaches. One that is alone in its file is betrayed by a hole that it fills, one bit away.
+    """
+    sound = [other for other in truth.intact if other.has_base and other is not one]
+    begin, end = one.was.position, one.was.position + one.was.size
+    file: list[Placed] = []
+    for other in (*reversed(sound), *sound):  # those that lie one behind the other, as they are placed
+        at, size = other.was.position, other.was.size
+        if (other.copy, other.path) == (one.copy, one.path) and (at + size == begin or at == end):
+            file.append(other)
+            begin, end = min(begin, at), max(end, at + size)
+    before = [other.was.last for other in file if other.was.position < one.was.position]
+    behind = [other.was.base for other in file if other.was.position > one.was.position]
+    if any(not 0 < read.base - last < MOST_IN_A_SEGMENT for last in before):
+        return False
+    if any(not 0 < base - read.last < MOST_IN_A_SEGMENT for base in behind):
+        return False
+    if any(other.was.base <= read.last and read.base <= other.was.last for other in sound if other not in file):
+        return False
+    if file or not sound:
+        return True
+    is_filling = any(other.was.last + 1 == one.was.base for other in sound)
+    is_filling &= any(one.was.last + 1 == other.was.base for other in sound)
+    is_one_bit = (one.header[0] ^ one.stored_base).bit_count() == 1
+    if is_filling and is_one_bit and not truth.case.cluster.style.is_compacted:
+        return False
+    return read.base - max(other.was.last for other in sound) < MOST_IN_A_SEGMENT
 
 
 def _fits(truth: Truth, one: Placed, read: Read) -> bool:

@@ -12,7 +12,6 @@ SALVAGES, PATCHES, CARVES = "salvages", "patch-headers", "carves"
 _LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
 _NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
 _ROWS = "what is left out has a row, what has a row is left out"
-_IMAGE = "runs of several copies in one image are several copies"
 _FOREIGN = "one batch out of place, or a wrong name, makes no foreign segment of a log"
 _ONE_BIT = "one wrong bit never wins over intact neighbours: an epoch above those behind it is wrong"
 
@@ -45,7 +44,10 @@ KNOWN: dict[str, Known] = {
     "told-and-written-cleaned": Known(SALVAGES, 12223, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
     "unsaid-loss": Known(SALVAGES, 30349, _FOREIGN),
     "status-0": Known(SALVAGES, 30349, _FOREIGN),
+    "carve-wrong-offset-legacy": Known(CARVES, 11042, _LEGACY),
+    "carve-wrong-branch": Known(CARVES, 11168, _ONE_BIT),
+    "carve-wrong-fate": Known(CARVES, 613, "a marker that is lost is proven by the entry behind it"),
     "carve-left-out": Known(CARVES, 61110, _ROWS),
-    "carve-wrong-offset-legacy": Known(CARVES, 9, _LEGACY),
-    "carve-one-image-wrong-offset": Known(CARVES, 61095, _IMAGE),
+    "carve-one-image-wrong-offset": Known(CARVES, 61095, _NAME),
+    "carve-one-image-wrong-epoch": Known(CARVES, 165, _ONE_BIT),
 }
