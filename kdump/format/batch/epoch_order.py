@@ -122,7 +122,8 @@ class EpochsAround:
             return 0
         at = bisect_right(self._starts, max(batch.first, self._floor)) - 1
         if at == len(self._starts) - 1 and epoch > self._epochs[at] and batch.first > self._starts[at]:
-            return 0 if newest > self._epochs[at] else DAMAGED
+            # a broker has a new epoch in the checkpoint before it appends the first batch of it
+            return 0 if newest > self._epochs[at] else DAMAGED + SELDOM
         is_explained = self._is_other or self._is_one_bit_away(at, batch, others)  # that replica may be another branch
         return DAMAGED if is_explained else INVENTED
 
@@ -405,7 +406,7 @@ class _Group:
     def _add_elections(self, costs: dict[int, int]) -> None:
         """Let the epoch of the very last batch cost more where many elections must have left nothing else."""
         *others, last = [_epoch(one) for one in self._batches]
-        if last > max([layout.NO_EPOCH, *others]) + _MANY and last in costs:
+        if last in costs and last > max(others, default=last) + _MANY:
             costs[last] += SELDOM
 
     def _of(self, k: int) -> int | None:

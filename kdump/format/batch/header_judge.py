@@ -8,7 +8,8 @@ a price, and the explanation that costs least is believed:
 |-|-|
 | one bit of the field | 4 |
 | several bits of the field | 5 |
-| a witness, by one bit of it, or because it is older than the batch | 4 |
+| a witness, by one bit of it | 4 |
+| a witness, because it is older than the batch: one bit, and seldom so | 5 |
 | a witness that neither explains | 6 |
 | nothing, but it is seldom so | 1 |
 

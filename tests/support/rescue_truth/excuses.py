@@ -6,7 +6,7 @@
 | the last base offset | nothing knows the end: all that one segment can hold is room |
 | a base offset in an image | the same for the batches right beside it; of others only that they stand elsewhere |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
-| the last leader epoch | one bit alone is wrong in the very last batch: an older file of epochs looks the same |
+| the last leader epoch | of the very last batch alone, one bit away: a wrong bit, and an older file, look the same |
 | the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
 | a fate | a cleaned log lost the marker without a byte of it, and no transaction index knows of it or of a later one |
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 SEVERAL = 2
 """So many batches agree on an epoch by no single wrong bit."""
-MOST_ELECTIONS = 64
-"""So many leave something in a log."""
 MOST_IN_A_SEGMENT = 2**31
 """Offsets that one segment can hold."""
 
@@ -114,22 +112,23 @@ def epoch(truth: Truth, key: Ident, told: int) -> bool:
     """Whether nothing tells that the leader epoch of a batch, as it was written, is wrong."""
     same = [one for one in truth.placed if one.ident == key]
     wrong = [one for one in same if one.is_intact and one.header[1] == told]
-    if not wrong or any(one.has_epoch for one in same):
+    if not wrong:
+        return all(_looks_flipped(truth, one, told) for one in same)
+    if any(one.has_epoch for one in same):
         return False
     was = truth.original(key)
     for number, known in truth.files_of_epochs():
-        knows = key in truth.chains[number] and _ends_behind(truth, number, known, was.base)
-        if knows and not all(_looks_newer(truth, one, known, told) for one in wrong):
+        if key in truth.chains[number] and _ends_behind(truth, number, known, was.base):
             return False
     return all(_ascends(truth, one, told) for one in wrong)
 
 
-def _looks_newer(truth: Truth, one: Placed, known: list[tuple[int, int]], told: int) -> bool:
-    """Whether a file of epochs may be older than the last batch of a copy, of which one bit of the epoch is wrong."""
+def _looks_flipped(truth: Truth, one: Placed, told: int) -> bool:
+    """Whether the last batch of a copy alone has an epoch, one bit away from the newest of an older file of epochs."""
     behind = [other for other in truth.placed if other.copy == one.copy and other.was.base > one.was.base]
-    newest, start = known[-1]
-    is_one_bit = (told ^ one.was.epoch).bit_count() == 1
-    return not behind and one.was.base > start and newest < told <= newest + MOST_ELECTIONS and is_one_bit
+    known = next((known for number, known in truth.files_of_epochs() if number == one.copy), [])
+    is_older = EPOCHS in truth.case.copies[one.copy].touched and bool(known) and known[-1][0] == told
+    return not behind and is_older and (told ^ one.was.epoch).bit_count() == 1
 
 
 def _ends_behind(truth: Truth, number: int, known: list[tuple[int, int]], base: int) -> bool:
