@@ -12,7 +12,6 @@ does not: by one wrong bit a marker looks like data, or like another producer's.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from operator import ge
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
@@ -69,12 +68,15 @@ def told_by_index(
         OSError: it cannot be read.
     """
     index = TransactionIndex(source, base)
-    entries = list(index.all_entries())
-    lasts = [entry.last_offset for entry in entries]
-    is_sound = index.error is None and all(0 <= one.first_offset <= one.last_offset for one in entries)
-    if not entries or not is_sound or lasts[0] < base or any(map(ge, lasts, lasts[1:])):
+    entries: list[AbortedTxn] = []
+    reached = base - 1
+    for one in index.all_entries():  # the first wrong one ends it: of a huge file no more is read
+        if one.version > 0 or not 0 <= one.first_offset <= one.last_offset or one.last_offset <= reached:
+            return None
+        entries.append(one)
+        reached = one.last_offset
+    if not entries:
         return None
-    reached = lasts[-1]
     if following is not None and reached >= following:
         return None
     if following is not None and end is not None and source.size % index.entry_size == 0:
