@@ -111,7 +111,7 @@ class Replay:
         with suppress(OSError), opened:  # it is said where the file is judged
             told = told_by_index(opened, job.base_offset, job.next_base, None, None)
             entries = () if told is None else told.entries
-            if not any(may_prove(one, made) for one in entries):
+            if not may_prove(entries, made):
                 return
             numbers = {one: number for number, one in enumerate(entries)}
             known = [before.entries[one.producer_id] for one in entries if one.producer_id in before.entries]

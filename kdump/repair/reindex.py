@@ -311,7 +311,7 @@ class _Planner:
 
     def _proven(self, base: int, entries: Sequence[AbortedTxn], made: Sequence[AbortedTxn]) -> Iterator[AbortedTxn]:
         """The entries of an index that are the last witnesses of the ends of the transactions before theirs."""
-        if any(may_prove(entry, made) for entry in entries):
+        if may_prove(entries, made):
             yield from (told.proof for told in lost_ends(self._logs_up_to(base), entries, ReadLimits()) if told.proof)
 
     def _logs_up_to(self, last: int) -> Iterator[tuple[Source, int, int | None]]:

@@ -41,27 +41,20 @@ class EndEvidence:
         self._cache = cache
         self._max_batch_bytes = max_batch_bytes
 
-    def known_end(self, line: Line) -> int:
-        """Return the offset up to which anything knows of records of the line.
+    def known_ends(self, line: Line) -> tuple[int, list[int]]:
+        """Return the offset up to which anything knows of records of the line, and for each copy of what may be of it.
 
-        What a copy knows behind the point where it leaves the line is of another branch.
-        """
-        cuts = zip(self._ends(line), line.cuts, strict=True)
-        return max([line.last + 1, *(min(end, cut) for end, cut in cuts)])
-
-    def doubtful_ends(self, line: Line) -> list[int]:
-        """Return for each copy up to which offset it knows of records that may be of the line, 0 for none.
-
-        A copy leaves the line where it has nothing of its newer epochs. Where it has no batch behind that, and no entry
-        of another epoch, it may have lost what it had of these.
+        What a copy knows behind the point where it leaves the line is of another branch. But it leaves the line too
+        where it has nothing of its newer epochs: without a batch behind that, or an entry of another epoch, it may have
+        lost what it had of these. Up to there its offsets may be of the line; 0 for none.
         """
         parted = {one.copy for one in line.divergent if one.last >= line.cuts[one.copy]}
-        found = []
-        for number, (copy, end) in enumerate(zip(self._copies, self._ends(line), strict=True)):
-            cut = line.cuts[number]
+        sure, doubtful = line.last + 1, []
+        for number, (copy, end, cut) in enumerate(zip(self._copies, self._ends(line), line.cuts, strict=True)):
             is_other = number in parted or any(one.start_offset >= cut for one in copy.epochs)
-            found.append(0 if is_other or end <= cut else end)
-        return found
+            doubtful.append(0 if is_other or end <= cut else end)
+            sure = max(sure, min(end, cut))
+        return sure, doubtful
 
     def _ends(self, line: Line) -> Iterator[int]:
         """The offset up to which each copy knows of records, of whatever branch."""

@@ -67,8 +67,8 @@ class LineWriter:
         bases += [one.log.base for one in work.foreign]
         unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
-        self._sure_end = work.end_evidence.known_end(line)
-        self._known_end = max([self._sure_end, *work.end_evidence.doubtful_ends(line)])
+        self._sure_end, self._doubtful_ends = work.end_evidence.known_ends(line)
+        self._known_end = max([self._sure_end, *self._doubtful_ends])
         self._missing, holes = self._what_is_missing()
         self.rows = FateRows(work.name, self._missing, holes)  # what becomes of each offset, and the totals of that
         self.left_out = BatchesLeftOut()  # which batches stay out because of their transactions
@@ -121,7 +121,7 @@ class LineWriter:
 
     def _note_doubtful_ends(self) -> None:
         """Say which copies may have had more of the line than anybody has."""
-        for number, end in enumerate(self._work.end_evidence.doubtful_ends(self._line)):
+        for number, end in enumerate(self._doubtful_ends):
             if end > self._sure_end:
                 told = span(self._sure_end, end - 1, "offset")
                 self._work.notes.append(

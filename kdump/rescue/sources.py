@@ -158,7 +158,7 @@ class Copy:
         is_other = other is not self
         if self.is_one_log or self.is_aside:  # logs that a broker serves may lie under the names of those beside
             logs, floor = self._by_offset, 0 if self.is_carved else self.directory.log_start
-            at = logs.index(log)
+            at = self._places[log.path]
             before, behind = range(at - 1, -1, -1), range(at + 1, len(logs))
             sides = (Paths(lambda k: logs[k].path, before), Paths(lambda k: logs[k].path, behind))
             return EpochsBeside(log.path, *sides, entries=other.epochs, floor=floor, is_other=is_other)
@@ -170,6 +170,11 @@ class Copy:
     def _by_offset(self) -> list[SourceLog]:
         """Its logs by their first offsets: runs have names by their place in the image."""
         return sorted(self.logs, key=lambda log: run_base(base_name(log.path)) or 0) if self.is_carved else self.logs
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Which of them a path is, by their first offsets."""
+        return {log.path: number for number, log in enumerate(self._by_offset)}
 
     @cached_property
     def _epoch_starts(self) -> list[int]:

@@ -21,7 +21,7 @@ from kdump.storage.open_files import OpenFileCache
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.finding import Finding
     from kdump.format.batch.base_offset.header import HeaderFacts
@@ -83,24 +83,12 @@ class EpochsBeside(EpochsAround):
     @cached_property
     def batches_before(self) -> Sequence[HeaderFacts]:
         """The last two batches of the logs before, in file order; fewer where there are none, or behind damage."""
-        found: list[HeaderFacts] = []
-        for path in islice(self._logs_before, _MOST_LOGS):
-            some = _at_end(path, is_end=True)
-            found = [*(some or ()), *found][-_SOME:]
-            if some is None or len(found) == _SOME:
-                break
-        return found
+        return _next_to(self._logs_before, is_end=True)
 
     @cached_property
     def batches_behind(self) -> Sequence[HeaderFacts]:
         """The first two batches of the logs behind, in file order; fewer where there are none, or before damage."""
-        found: list[HeaderFacts] = []
-        for path in islice(self._logs_behind, _MOST_LOGS):
-            some = _at_end(path, is_end=False)
-            found = [*found, *(some or ())][:_SOME]
-            if some is None or len(found) == _SOME:
-                break
-        return found
+        return _next_to(self._logs_behind, is_end=False)
 
     def begins_behind(self, epoch: int, position: int) -> bool:
         """Tell whether an epoch of the checkpoint begins behind a position of the log, in file order.
@@ -133,6 +121,18 @@ class EpochsBeside(EpochsAround):
                     return inf, False
             at = 0
         return inf, False
+
+
+def _next_to(paths: Iterable[str], *, is_end: bool) -> list[HeaderFacts]:
+    """The last two batches of some logs, or the first, in file order; the nearest log comes first."""
+    found: list[HeaderFacts] = []
+    for path in islice(paths, _MOST_LOGS):
+        some = _at_end(path, is_end=is_end)
+        known = some or []
+        found = [*known, *found][-_SOME:] if is_end else [*found, *known][:_SOME]
+        if some is None or len(found) == _SOME:
+            break
+    return found
 
 
 def _at_end(path: str, *, is_end: bool) -> list[HeaderFacts] | None:

@@ -180,6 +180,8 @@ class _Search:
         taken = {name for name in names if name not in suspects and name not in empty}
         found: dict[int, Misplaced] = {}
         for one in (*wholes, *wholes):  # one of two that are exchanged tells of the other
+            if one.span.name in found:
+                continue
             others = [other.span for other in wholes if other is not one]
             place = self._judged(one, others, in_place, taken, found)
             if place is not None:

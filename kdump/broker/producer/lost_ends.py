@@ -21,15 +21,17 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 
-def may_prove(entry: AbortedTxn, made: Iterable[AbortedTxn]) -> bool:
+def may_prove(entries: Iterable[AbortedTxn], made: Iterable[AbortedTxn]) -> bool:
     """Tell, at a look, whether an entry of an index may prove that an end is lost before its transaction.
 
     Args:
-        entry: of the index.
-        made: what a recovery makes of the log: where that has the transaction from the same offset on, all is there.
+        entries: of the index.
+        made: what a recovery makes of the log: where that has a transaction from the same offset on, all is there.
     """
-    own = [one for one in made if (one.producer_id, one.last_offset) == (entry.producer_id, entry.last_offset)]
-    return not own or own[0].first_offset < entry.first_offset
+    firsts: dict[tuple[int, int], int] = {}
+    for one in made:
+        firsts.setdefault((one.producer_id, one.last_offset), one.first_offset)
+    return any(firsts.get((one.producer_id, one.last_offset), -1) < one.first_offset for one in entries)
 
 
 def lost_ends(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ONE_BIT, SEVERAL_BITS = 4, 5
 """What it costs that a field is wrong, by one bit or by more."""
 DAMAGED, INVENTED = 4, 6
-"""What it costs that a witness is wrong, by one bit or its age, or by more."""
+"""What it costs that a witness is wrong, by one bit or by more."""
 SELDOM = 1
 """What it costs that something is in order, but seldom so."""
 NEAR = 2
