@@ -27,6 +27,7 @@ from kdump.storage.own_files import led_to
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
 from kdump.storage.refusal import RefusedError
+from kdump.words.command import with_paths
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -245,8 +246,12 @@ def _written(
         staging.open()
         for progress in writer.write(staging, work.settings()):
             yield progress.replace(done=read + progress.done)
+        if not writer.result.batches:
+            why = "not written, as each of its batches stays out: it was aborted, or nobody knows where it was"
+            how = with_paths("verify", work.sources)
+            raise RefusalError(f"{work.name}: {why}; see what is wrong with them: {how}")
         staging.finish()
-    except (OSError, ChangedError):
+    except (OSError, ChangedError, RefusalError):
         staging.discard()
         raise
     finally:

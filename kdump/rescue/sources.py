@@ -155,16 +155,16 @@ class Copy:
             log: of this copy.
             other: the copy whose leader-epoch-checkpoint tells of it: this one, or another.
         """
-        is_other = other is not self
+        own = None if other is self else self.epochs
         if self.is_one_log or self.is_aside:  # logs that a broker serves may lie under the names of those beside
             logs, floor = self._by_offset, 0 if self.is_carved else self.directory.log_start
             at = self._places[log.path]
             before, behind = range(at - 1, -1, -1), range(at + 1, len(logs))
             sides = (Paths(lambda k: logs[k].path, before), Paths(lambda k: logs[k].path, behind))
-            return EpochsBeside(log.path, *sides, entries=other.epochs, floor=floor, is_other=is_other)
+            return EpochsBeside(log.path, *sides, entries=other.epochs, floor=floor, own=own)
         if self.is_carved or log.base is None:
-            return EpochsAround(other.epochs, is_other=is_other)
-        return self.directory.epochs_around(log.base, other.epochs, is_other=is_other)
+            return EpochsAround(other.epochs, own=own)
+        return self.directory.epochs_around(log.base, other.epochs, own)
 
     @cached_property
     def _by_offset(self) -> list[SourceLog]:

@@ -57,28 +57,27 @@ class EpochsBeside(EpochsAround):
     """What the logs beside a log, and the checkpoint, say of the leader epochs of its batches.
 
     Args:
-        own: path of the log.
+        log: its path.
         logs_before, logs_behind: paths of the others of its partition, the nearest first.
-        entries, floor, is_other: of the checkpoint.
+        entries, floor, own: of the checkpoint, as for the class above.
     """
 
     def __init__(
         self,
-        own: str,
+        log: str,
         logs_before: Sequence[str] = (),
         logs_behind: Sequence[str] = (),
         entries: Sequence[EpochEntry] = (),
         floor: int = 0,
-        *,
-        is_other: bool = False,
+        own: Sequence[EpochEntry] | None = None,
     ) -> None:
-        super().__init__(entries, floor, is_other=is_other)
-        self._own, self._logs_before, self._logs_behind = own, logs_before, logs_behind
+        super().__init__(entries, floor, own)
+        self._log, self._logs_before, self._logs_behind = log, logs_before, logs_behind
         self._starts_behind: dict[int, tuple[int, float, bool]] = {}  # by epoch: see `begins_behind`
 
     def alone(self) -> EpochsAround:
         """Return what the checkpoint says."""
-        return EpochsAround(self._entries, self._floor, is_other=self._is_other)
+        return EpochsAround(self._entries, self._floor, self._own_entries)
 
     @cached_property
     def batches_before(self) -> Sequence[HeaderFacts]:
@@ -108,14 +107,14 @@ class EpochsBeside(EpochsAround):
     def _next_of(self, epoch: int, position: int) -> tuple[float, bool]:
         """Where the next batch of an epoch lies in the log, and if it is the first; infinite where it is in no log."""
         at, left = position, _FAR
-        for path in chain([self._own], self._logs_behind):
+        for path in chain([self._log], self._logs_behind):
             for window in _windows(path, at):
                 for k, one in enumerate(window.column(layout.LEADER_EPOCH)):
                     if one == epoch:
                         facts = header_facts(window, k)
                         is_first = self.begins(epoch, facts.first)  # both fields: no damage makes them agree
                         if is_first or facts.trusted:
-                            return facts.position if path == self._own else inf, is_first
+                            return facts.position if path == self._log else inf, is_first
                 left -= window.end(window.count) - window.cell(0, layout.POSITION)
                 if left < 0:
                     return inf, False

@@ -29,7 +29,7 @@ from kdump.storage.segment import MOST_HOPS
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
@@ -148,9 +148,18 @@ class _Whole(TupleValue):
     """All of a log: its span, what it lacks, and the epochs of its first and last batch."""
 
     span: _Span
+    first_last: int  # the last offset of its first batch
     has_holes: bool  # offsets are missing inside
     is_open: tuple[bool, bool]  # it may begin before its span, or end behind it: a batch there is damaged
     epochs: tuple[int, int]
+
+    def begun_at(self, names: Iterable[int]) -> _Whole:
+        """Return it as the segment of a name inside its first batch, where one is: so begins the log of a new leader.
+
+        Source: LocalLog.roll.
+        """
+        some = [one for one in names if self.span.first <= one <= self.first_last]
+        return self._replace(span=self.span._replace(first=some[0])) if len(some) == 1 else self
 
 
 class _Search:
@@ -173,7 +182,10 @@ class _Search:
         empty = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
         firsts = {name: first for name in names if name not in empty and (first := self._first(name)) is not None}
         suspects = set(self._suspects(names, firsts))
-        wholes = [whole for name in suspects if (whole := self._whole(name)) is not None]
+        # the name of another one that begins there: whose is it?
+        suspects |= {first for name in suspects if firsts.get(first := firsts[name], first) != first}
+        wholes = [whole for name in sorted(suspects) if (whole := self._whole(name)) is not None]
+        wholes = [one.begun_at(suspects) for one in wholes]
         if not wholes:
             return {}
         in_place = {name: first for name, first in firsts.items() if name not in suspects}
@@ -270,14 +282,17 @@ class _Search:
         opened = open_source(self._path(name), follow=False)
         if isinstance(opened, OpenFailure):
             return None
-        wrong: list[int] = []
+        wrong: list[int] = []  # positions of batches that lie out of order
+        over: set[int | None] = set()  # of those that lie over others, as a new leader may have written them
         rows: list[tuple[int, int, int]] = []  # position, end and epoch of the first batches, and the last one
         lacks = False
 
         def note(one: Finding) -> None:
             nonlocal lacks
             lacks = lacks or one.code is Code.O04
-            if (one.is_misplaced or one.is_overlap) and one.position is not None and len(wrong) <= _MOST_WRONG:
+            if one.is_overlap:
+                over.add(one.position)
+            if one.is_misplaced and one.position is not None and len(wrong) <= _MOST_WRONG:
                 wrong.append(one.position)
 
         count = 0
@@ -300,11 +315,11 @@ class _Search:
             right = [row for row in rows if row[0] not in wrong]
             if not right or last is None or len(wrong) > min(_MOST_WRONG, (count - len(wrong)) // 2):
                 return None
-            (position, _, epoch), (_, end, last_epoch) = right[0], right[-1]
-            first = _first_at(opened, position)
-            if first is not None and first <= last:
-                is_open = position > 0, end != opened.size
-                return _Whole(_Span(name, first, last + 1), lacks, is_open, (epoch, last_epoch))
+            (position, _, epoch), (last_position, end, last_epoch) = right[0], right[-1]
+            first, header = _first_at(opened, position), _header(opened, position)
+            if first is not None and header is not None and first <= last:
+                is_open = position > 0, end != opened.size or last_position in over
+                return _Whole(_Span(name, first, last + 1), header.last, lacks, is_open, (epoch, last_epoch))
         return None
 
     # --- where it belongs -----------------------------------------------------------------------------------
@@ -340,7 +355,8 @@ class _Search:
         has_neighbour = room.has_before or room.after is not None
         may_have_holes = whole.has_holes and base in witnesses
         is_exchanged = base in found and found[base].base == name
-        if not (any(is_theirs.values()) or (meets and has_neighbour) or may_have_holes or is_exchanged):
+        is_orphan = first in witnesses and not room.floor <= name < (room.after or name + 1)
+        if not (any(is_theirs.values()) or (meets and has_neighbour) or may_have_holes or is_exchanged or is_orphan):
             return None
         return Misplaced(self._path(name), name, base, first, end - 1, self._files(name, base, is_theirs))
 

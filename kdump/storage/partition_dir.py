@@ -204,21 +204,20 @@ class PartitionDir:
         return found if is_sound and ascend(found) else ()
 
     def epochs_around(
-        self, base: int, entries: Sequence[EpochEntry] | None = None, *, is_other: bool = False
+        self, base: int, entries: Sequence[EpochEntry] | None = None, own: Sequence[EpochEntry] | None = None
     ) -> EpochsBeside:
         """Return what lies around the log of a segment says of leader epochs.
 
         Args:
             base: of the segment.
             entries: of a leader-epoch-checkpoint; None for that of the partition.
-            is_other: they are another replica's.
+            own: where they are another replica's, those of this one.
         """
         bases = self.log_bases
         before = Paths(lambda k: self.path_of(bases[k], FileKind.LOG), range(bisect_left(bases, base) - 1, -1, -1))
         behind = Paths(lambda k: self.path_of(bases[k], FileKind.LOG), range(bisect_right(bases, base), len(bases)))
         known = self.sound_epochs if entries is None else entries
-        own = self.path_of(base, FileKind.LOG)
-        return EpochsBeside(own, before, behind, known, self.log_start, is_other=is_other)
+        return EpochsBeside(self.path_of(base, FileKind.LOG), before, behind, known, self.log_start, own)
 
     @property
     def topic_id(self) -> str | None:

@@ -46,15 +46,19 @@ class EpochsAround:
     Args:
         entries: of a sound leader-epoch-checkpoint, ascending; none where there is no such file.
         floor: the log start offset: of batches below it, and below the first entry, the checkpoint says nothing.
-        is_other: the file is another replica's: behind its newest entry it says nothing of this one.
+        own: where that file is another replica's, the entries of its own; None where it is this one's.
+            Behind its newest entry that of another replica says nothing.
     """
 
-    def __init__(self, entries: Sequence[EpochEntry] = (), floor: int = 0, *, is_other: bool = False) -> None:
+    def __init__(
+        self, entries: Sequence[EpochEntry] = (), floor: int = 0, own: Sequence[EpochEntry] | None = None
+    ) -> None:
         self._entries = entries
         self._starts = [one.start_offset for one in entries]
         self._epochs = [one.epoch for one in entries]
         self._floor = max([floor, *self._starts[:1]])
-        self._is_other = is_other
+        self._is_other, self._own_entries = own is not None, own
+        self._own = EpochsAround(own, floor) if own else None
 
     def alone(self) -> EpochsAround:
         """Return what the checkpoint says, of batches that may have other logs beside them than their name tells."""
@@ -104,6 +108,10 @@ class EpochsAround:
         at = -1 if epoch is None or offset is None else bisect_right(self._starts, offset) - 1
         return at >= 0 and (self._epochs[at], self._starts[at]) == (epoch, offset)
 
+    def own_of(self, batch: HeaderFacts) -> int | None:
+        """Return the epoch that the replica's own checkpoint has for a batch, where that of another one was given."""
+        return None if self._own is None else self._own.of(batch)
+
     def has_other(self, epoch: int, first: int, last: int) -> bool:
         """Tell whether another epoch begins by the checkpoint in a range of offsets, both included."""
         at = bisect_left(self._starts, first)
@@ -117,6 +125,9 @@ class EpochsAround:
             others: the batches beside it, with their epochs as they are: what the checkpoint says of them stays.
             newest: an epoch that batches bear out. A checkpoint that lacks it is known to be older.
         """
+        return self._against(batch, others, newest) + (self._own.against(batch, others, newest) if self._own else 0)
+
+    def _against(self, batch: HeaderFacts, others: Sequence[HeaderFacts], newest: int) -> int:
         known, epoch = self.of(batch), batch.epoch
         if known in (None, epoch) or epoch is None or batch.first is None:
             return 0
@@ -375,7 +386,7 @@ class _Group:
             epoch: that it would have.
             low, high: the epochs before and behind it, None where nobody knows them.
         """
-        if epoch == self._of(k) or epoch == low == high:
+        if epoch in (self._of(k), self._around.own_of(self._batches[k])) or epoch == low == high:
             return True
         if epoch not in (low, high):
             return False
@@ -393,7 +404,8 @@ class _Group:
         """Return what each epoch costs that a batch may have, by all but the order."""
         one = self._batches[k]
         sides = [side for side in (self._before(k), self._behind(k)) if side is not None]
-        tried = {one.epoch, self._low, self._high, self._of(k), *(side.epoch for side in sides)}
+        own = self._around.own_of(one) if self._is_placed(k) else None
+        tried = {one.epoch, self._low, self._high, self._of(k), own, *(side.epoch for side in sides)}
         newest = max(sure for sure in (layout.NO_EPOCH, self._low, self._high) if sure is not None)
         found = {}
         for value in tried:

@@ -31,19 +31,14 @@ class Known(NamedTuple):
 
 
 KNOWN: dict[str, Known] = {
-    "newest-left-out": Known(SALVAGES, 10996, _FOREIGN),
+    "newest-left-out": Known(SALVAGES, 30319, _FOREIGN),
     "left-out": Known(SALVAGES, 100380, _FOREIGN),
-    "left-out-foreign": Known(SALVAGES, 100372, _FOREIGN),
-    "nothing-written": Known(SALVAGES, 10902, _FOREIGN),
-    "empty-result": Known(SALVAGES, 11241, "where all batches are aborted ones there is a log without records"),
-    "wrong-epoch": Known(SALVAGES, 2927, _ONE_BIT),
+    "left-out-foreign": Known(SALVAGES, 30280, _FOREIGN),
+    "nothing-written": Known(SALVAGES, 11130, _FOREIGN),
     "right-offset-changed-legacy": Known(SALVAGES, 387, _NAME),
-    "wrong-offset": Known(SALVAGES, 3056, _NAME),
     "wrong-offset-legacy": Known(SALVAGES, 40, _LEGACY),
     "wrong-fate": Known(SALVAGES, 11224, "a snapshot tells from where on the transaction of a producer was open"),
     "told-and-written-cleaned": Known(SALVAGES, 12223, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
-    "unsaid-loss": Known(SALVAGES, 30349, _FOREIGN),
-    "status-0": Known(SALVAGES, 30349, _FOREIGN),
     "carve-wrong-offset-legacy": Known(CARVES, 11042, _LEGACY),
     "carve-wrong-branch": Known(CARVES, 11168, _ONE_BIT),
     "carve-wrong-fate": Known(CARVES, 613, "a marker that is lost is proven by the entry behind it"),

@@ -72,8 +72,12 @@ def _salvage(truth: Truth, root: Path, sources: list[Path]) -> Outcome:
 
 
 def _unwritten(truth: Truth, why: list[str]) -> list[Fault]:
-    """A partition is refused only where its copies contradict each other, or where one of them was damaged so."""
-    if not truth.intact:
+    """A partition is refused only where its copies contradict each other, or where one of them was damaged so.
+
+    And where all that is left was aborted, and the markers that say so are lost.
+    """
+    true = truth.fates(truth.line)
+    if all(true.get(one.ident) == "aborted" for one in truth.intact):
         return []
     if not why:
         return [("nothing-written", f"{len(truth.intact)} batches are intact")]

@@ -248,13 +248,14 @@ class OffsetFold:
             after: the right one behind them; None where there is none.
         """
         places = self._places(wrong, after) if wrong else []
-        first = next((k for k, one in enumerate(wrong) if k and self._stays(one, after, places[k])), 0)
+        befores = [self._before.good, *(one.batch for one in wrong)]
+        first = next((k for k, one in enumerate(wrong) if k and self._stays(one, befores[k], after, places[k])), 0)
         if first:  # what lies before it has its place below it
             self._blame_all(wrong[:first], wrong[first])
             self._blame_all(wrong[first:], after)
             return
         for k, one in enumerate(wrong):
-            if self._stays(one, after, places[k]):
+            if self._stays(one, befores[k], after, places[k]):
                 self._keep(one.batch)
                 self._blame_all(self._but_for_next(wrong[k + 1 :]), after)
                 return
@@ -268,14 +269,22 @@ class OffsetFold:
     def _places(self, wrong: Sequence[Waiting], after: Waiting | None) -> list[int | None]:
         """The base offsets that batches must have had, None for each where nobody knows, or one is borne out."""
         places = by_neighbours(wrong, self._around(after))
-        return [None if self._is_sure(one) else place for one, place in zip(wrong, places, strict=True)]
+        befores = [self._before.good, *(one.batch for one in wrong)]
+        known = zip(wrong, befores, places, strict=False)
+        return [None if self._is_sure(one, before) else place for one, before, place in known]
 
-    def _is_sure(self, one: Waiting) -> bool:
-        """Whether something beside the right ones around it says that a batch has the offset that it has."""
-        return one.is_borne or self._begins(one.batch.epoch, one.batch.first)
+    def _is_sure(self, one: Waiting, before: HeaderFacts | None) -> bool:
+        """Whether something beside the right ones around it says that a batch has the offset that it has.
 
-    def _stays(self, one: Waiting, after: Waiting | None, place: int | None) -> bool:
-        return place is None and stays(one, self._around(after), is_sure=self._is_sure(one))
+        Args:
+            one: the batch.
+            before: the one before it; None for none. Of the same epoch, that is the one with which the epoch begins.
+        """
+        is_first = before is None or before.epoch != one.batch.epoch
+        return one.is_borne or (is_first and self._begins(one.batch.epoch, one.batch.first))
+
+    def _stays(self, one: Waiting, before: HeaderFacts | None, after: Waiting | None, place: int | None) -> bool:
+        return place is None and stays(one, self._around(after), is_sure=self._is_sure(one, before))
 
     def _but_for_next(self, wrong: Sequence[Waiting]) -> Sequence[Waiting]:
         """Take those that go on from the good one, which was taken for wrong as they were; return the others."""
