@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.partitions import Files, below, checkpoint, name, segment, snapshot, write
-from tests.support.runs import run_kdump
 from tests.support.segments import batch, message
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path
