@@ -61,6 +61,8 @@ class Trait(Enum):
     KNOWN_BATCHES = "it shows that there were batches behind the end of a log: their offsets are lost"
     KNOWN_OFFSETS = "a file of no segment shows that a log went on: a truncation leaves such a file too"
     LOST_AS_ERROR = "as an error it tells of a log that is gone, or of the end of one"
+    TELLS_LOSS = "as a warning it tells of offsets that are lost: what is known to be lost needs no telling"
+    ONLY_LOST = "as an error it says that offsets are lost, and nothing against the bytes that are here"
 
     # Causes and effects.
     CAUSE = "explains what else is wrong with its segment, and no command mends it"
@@ -148,7 +150,7 @@ class Code(Enum):
     F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica",
            Trait.URGENT, Trait.NOT_ALL_READ)
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly",
-           Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR)
+           Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR, Trait.ONLY_LOST)
     F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index file time counts", "rebuild the index before a broker starts",
            Trait.REINDEX)
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica",
@@ -159,7 +161,7 @@ class Code(Enum):
     F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica",
            Trait.CAUSE)
     F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness",
-           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)
+           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES, Trait.ONLY_LOST)
     F15 = ("segment-foreign", Severity.ERROR, "this is {what}: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica",
            Trait.CAUSE, Trait.KEEPS_INDEXES)
     F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; to make a partition of it: {rescue}",
@@ -203,7 +205,8 @@ class Code(Enum):
     L17 = ("hole-unexplained", Severity.NOTE, "{missing} not here{others}: nothing here tells whether compaction took {them}, or {they} lost",
            "where the topic was never compacted, say so with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER")
     L19 = ("hole-alone", Severity.WARNING, "{missing} not here, and nothing else shows that compaction was at work in this log: {they} lost, unless the topic is, or was, compacted",
-           "name the metadata log among the paths, or say what the topic has with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER")
+           "name the metadata log among the paths, or say what the topic has with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER",
+           Trait.TELLS_LOSS)
 
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {records} cannot be trusted",
            "restore from another replica; a consumer can skip to the next batch",
@@ -238,11 +241,11 @@ class Code(Enum):
     O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore from another replica, or restore the base offset",
            Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.MISPLACED, Trait.BREAKS_CHAIN)
     O04 = ("offset-gap", Severity.NOTE, "{missing} missing before this batch", "none if the topic is compacted; otherwise compare with another replica",
-           Trait.RESTORED, Trait.HOLE)
+           Trait.RESTORED, Trait.HOLE, Trait.ONLY_LOST)
     O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica",
            Trait.NEIGHBOURS)
     O07 = ("segment-gap", Severity.NOTE, "{missing} missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica",
-           Trait.RESTORED, Trait.HOLE, Trait.LOST_AS_ERROR, Trait.NEIGHBOURS, Trait.BEYOND_END)
+           Trait.RESTORED, Trait.HOLE, Trait.LOST_AS_ERROR, Trait.ONLY_LOST, Trait.NEIGHBOURS, Trait.BEYOND_END)
 
     E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field",
            Trait.PATCH_HEADER, Trait.TRUNCATE)
@@ -314,7 +317,7 @@ class Code(Enum):
     X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index if lookups matter",
            Trait.INDEX_ENTRY)
     X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: they are another segment's, or the log is", "look for the log that they belong to before they are rebuilt",
-           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)
+           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES, Trait.ONLY_LOST)
 
     T01 = ("time-index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
@@ -357,7 +360,7 @@ class Code(Enum):
     S04 = ("snapshot-name", Severity.ERROR, "the name is not an offset: a broker fails to load the partition", "move the file out of the directory",
            Trait.ODD_NAME)
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value",
-           Trait.KNOWN_OFFSETS, Trait.ABOVE_END)
+           Trait.KNOWN_OFFSETS, Trait.ABOVE_END, Trait.TELLS_LOSS)
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore this very file from a backup, for that of another log directory does not fit; a checkpoint of offsets, no other file, may be moved away while the broker is stopped, at the price that kdump explain K03 names")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "while the broker is stopped, copy the file of another replica of the partition over this one; without such a replica take the one that kdump salvage makes from the batches, or move this file away: a broker makes it again from batches that it recovers, after a clean stop from none",
@@ -480,6 +483,11 @@ class Finding(Row, name="finding"):
     def is_unsound(self) -> bool:
         """Whether its file cannot be called sound: it is an error, or a part was not read."""
         return self.severity is Severity.ERROR or Trait.NOT_ALL_READ in self.code.traits
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is an error that says only that offsets are lost: what is here is as it should be."""
+        return self.severity is Severity.ERROR and Trait.ONLY_LOST in self.code.traits
 
     @property
     def is_log_damage(self) -> bool:

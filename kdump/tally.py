@@ -14,7 +14,6 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from kdump.rows.summary import RunSummary
 
-LOST = "LOST"
 NO_RECORDS = "records were not read (--shallow)"
 
 
@@ -33,6 +32,7 @@ class RunTotals(Dispatcher):
         self.files = self.bytes = self.batches = self.records = self.partitions = 0
         self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = 0
         self.severities: Counter[Severity] = Counter()  # how many findings of each there are, folded ones included
+        self.damages = 0  # errors that say more than that offsets are lost
         self.unchecked: list[tuple[str | None, str]] = []
 
     def see(self, item: object) -> None:
@@ -84,6 +84,7 @@ class Tally(RunTotals):
     @takes(Finding)
     def _finding(self, finding: Finding) -> None:
         self.severities[finding.severity] += 1 + (finding.more or 0)
+        self.damages += finding.severity is Severity.ERROR and not finding.is_loss
         self.records_unknown += finding.is_among_holes  # nobody knows in which of them, so no loss counts it
         if Trait.NOT_ALL_READ in finding.code.traits and finding.file not in self._partly:
             self._partly.add(finding.file)
@@ -123,17 +124,3 @@ class Tally(RunTotals):
             self.records_unknown += loss.records is None
         elif loss.certainty is Certainty.UNEXPLAINED:
             self.offsets_unexplained += loss.offsets
-
-
-def status(severities: Counter[Severity], *, is_lost: bool = False) -> str:
-    """Return the verdict on something, in one word.
-
-    Args:
-        severities: of what was found in it.
-        is_lost: offsets of it are lost: without an error too, as where a segment is gone.
-    """
-    if severities[Severity.ERROR]:
-        return "DAMAGED"
-    if is_lost:
-        return LOST
-    return "WARNING" if severities[Severity.WARNING] else "OK"

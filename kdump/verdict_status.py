@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kdump.dispatch import takes
 from kdump.exit_status import RunStatus
-from kdump.finding import Code
-from kdump.rows.verdict import Loss
+from kdump.finding import Code, Finding, Trait
+from kdump.rows.verdict import Loss, Prediction
 
 
 class VerdictStatus(RunStatus):
@@ -19,3 +19,35 @@ class VerdictStatus(RunStatus):
     def matters(self, item: object) -> bool:
         """Whether an item makes the exit status another than 0, or is an error; the rest is what `--quiet` hides."""
         return item.counts if isinstance(item, Loss) else super().matters(item)
+
+
+LOSS = "loss"
+"""The value of --fail-on for a gate before a restart."""
+
+
+class StartStatus(RunStatus):
+    """The exit status where only that counts which the next start of a broker takes from those who read today.
+
+    That are intact records that it cuts, or that it serves no more, be it that the partition does not load. What is
+    damaged counts for nothing: it is lost already.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("error", compat=False)
+
+    @takes(Finding)
+    def _finding(self, finding: Finding) -> None:
+        self._incomplete |= Trait.NOT_ALL_READ in finding.code.traits
+
+    @takes(Prediction)
+    def _prediction(self, row: Prediction) -> None:
+        self._errors |= not row.loads or row.records_lost > 0 or row.hidden_records > 0
+
+
+def status_of(fail_on: str) -> RunStatus:
+    """Return what knows the exit status of verify.
+
+    Args:
+        fail_on: error, warning, loss or never.
+    """
+    return StartStatus() if fail_on == LOSS else VerdictStatus(fail_on, compat=False)

@@ -21,6 +21,7 @@ ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
 HELD = {
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
+    "tests/cli/test_contract.py": "checks.coming_start checks.known cli.options.partitions",
     "tests/api/test_library.py": "api.answers api.columns api.errors api.select api.verdict",
     "tests/broker/test_cluster_history.py": "broker.cluster_history broker.log_end",
     "tests/broker/test_compaction.py": "broker.cleaner.cleaner_manager broker.cleaner.filter_to",
@@ -45,7 +46,9 @@ HELD = {
         "checks.directories checks.loose checks.names checks.observers checks.partition_check checks.read_errors"
         " checks.replay checks.state_files storage.segment storage.state_file"
     ),
-    "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.sink render.terminal.page",
+    "tests/checks/test_verify_output.py": (
+        "verdict cli.verify render.commentary render.fold render.sink render.terminal.page"
+    ),
     "tests/checks/test_next_steps.py": "broker.load.log_state checks.step_sentences",
     "tests/checks/test_swaps.py": "checks.swaps",
     "tests/checks/test_verify_replicas.py": "checks.had_elsewhere",
@@ -70,7 +73,7 @@ HELD = {
         "cli.export cli.options.engine export.verdict_files export.write rows.log rows.stats"
     ),
     "tests/find/test_find.py": (
-        "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.json.find render.text.find"
+        "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.find_rows render.text.find"
     ),
     "tests/format/test_checkpoint.py": (
         "format.checkpoint.json_files format.checkpoint.properties format.checkpoint.text_lines format.java_values"
@@ -99,18 +102,20 @@ HELD = {
     ),
     "tests/rescue/test_carved_copies.py": "rescue.run_copies rescue.run_edges",
     "tests/rescue/test_salvage.py": (
-        "cli.salvage render.json.salvage render.salvaged render.text.salvage rescue.compacted rescue.epochs rescue.line"
+        "cli.salvage render.salvage_rows render.salvaged render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.fate_rows rescue.holes rescue.line_writer rescue.scanned_log rescue.losses"
         " rescue.next_steps rescue.partition_salvage rescue.raft_files rescue.salvage rescue.segments"
         " rescue.sources rescue.standing rescue.step_sentences rescue.target rescue.base_offset.duplicate_batches"
         " rescue.end_evidence rows.salvaged"
     ),
     "tests/retention/test_retention.py": (
-        "cli.options.broker cli.retention render.terminal.retention render.terminal.sink render.text.retention"
+        "cli.options.broker cli.retention render.retention_rows render.terminal.retention render.terminal.sink"
+        " render.text.retention"
     ),
     "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
-        "cli.groups cli.state render.coordinators render.terminal.coordinators render.text.coordinators"
+        "cli.groups cli.state render.coordinator_rows render.coordinators render.terminal.coordinators"
+        " render.text.coordinators"
         " render.text.lines state.copies state.group_coordinator state.messages state.share_coordinator"
     ),
     "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",

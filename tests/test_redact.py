@@ -166,21 +166,24 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("layout", ["text", "json"])
+@pytest.mark.parametrize("layout", ["text", "lines", "json"])
 @pytest.mark.parametrize("options", [["dump", *one] for one in DUMPS] + OTHERS, ids=" ".join)
 def test_no_output_has_a_secret(logdir: Path, key: Path, options: list[str], layout: str) -> None:
+    if (options[0], layout) == ("dump", "lines"):
+        pytest.skip("dump has no lines")
     paths = sorted(str(path) for path in logdir.iterdir()) if options[0] == "dump" else [str(logdir)]
     plain = run_kdump([*options, "--format", layout, *paths], logdir)
     hidden = clean(run_kdump([*options, "--format", layout, "--redact-key", str(key), *paths], logdir))
     assert hidden.exit == plain.exit
-    assert hidden.stdout.count(b"\n") == plain.stdout.count(b"\n")
+    if layout != "text" or options[0] == "dump":  # a token may be longer than a name, and a line has an end
+        assert hidden.stdout.count(b"\n") == plain.stdout.count(b"\n")
     assert hidden.stderr.count(b"\n") == plain.stderr.count(b"\n")
     redactor = Redactor(KEY)
     if "--print-data-log" not in options and "auto" not in options:  # names only: each token is that of its name
         known = {redactor.token(one): one for one in (*_names(logdir), *NEEDLES.values())}
         back = re.sub(r"tok-[0-9a-f]{20}", lambda one: known.get(one[0], one[0]), hidden.stdout.decode())
         tokens = set(re.findall(r"tok-[0-9a-f]{20}", back))
-        if not tokens:
+        if not tokens and layout in ("lines", "json"):
             assert back.replace('"', "") == plain.stdout.decode().replace('"', "")  # a name with a blank is quoted
 
 
@@ -216,13 +219,15 @@ def test_no_file_of_an_export_has_a_secret(logdir: Path, key: Path, tmp_path: Pa
     rows = {}
     for name, options in (("plain", []), ("hidden", ["--redact-key", str(key)])):
         run = run_kdump(
-            ["export", str(logdir), "--table", table, "--file-format", kind, "--to", str(tmp_path / name), *options],
+            ["export", str(logdir), "--table", table, "--format", kind, "--to", str(tmp_path / name), *options],
             tmp_path,
         )
         rows[name] = run.stdout
         if options:
             clean(run)
-    assert rows["plain"] == rows["hidden"]
+    plain, hidden = (json.loads(rows[name]) for name in ("plain", "hidden"))
+    assert {**plain, "unchecked": []} == {**hidden, "unchecked": []}
+    assert len(plain["unchecked"]) == len(hidden["unchecked"])
     for path in (tmp_path / "hidden").rglob("*"):
         assert not NEEDLE.search(str(path.relative_to(tmp_path)).encode())
         if path.suffix == ".parquet":

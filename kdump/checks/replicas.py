@@ -85,10 +85,13 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     """
     engine = engine or LocalReplicas()
     known = _KnownLosses()
-    yield from known.through(verify(paths, options, engine, are_replicas=True))
+    lacks = False  # a path leads nowhere
+    for item in known.through(verify(paths, options, engine, are_replicas=True)):
+        lacks |= isinstance(item, OpenFailure) and item.missing
+        yield item
     checks = [one for one in partitions_of(paths) if one.name is not None and not one.name.state and one.sizes]
     replicas, apart = _by_origin(checks)
-    if all(len(some) < 2 for some in replicas.values()):
+    if not lacks and all(len(some) < 2 for some in replicas.values()):  # else what is missing was told
         of_one = "".join(f" with one {origin}" for origin in apart)
         sentence = f"--replicas: no partition lies under two of these paths{of_one}: nothing was compared"
         yield OpenFailure(paths[0], "other", sentence)

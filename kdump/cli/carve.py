@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,12 +15,15 @@ from kdump.cli.options.common import (
     help_option,
     jobs_option,
     max_uncompressed_bytes_option,
+    quiet_option,
 )
 from kdump.cli.options.help import Command, option
-from kdump.cli.options.terminal import bar_of, fitter_of_stdout
+from kdump.cli.options.terminal import bar_of, color_option, fitter_of_stdout
 from kdump.cli.show import show
 from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import say, write
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.paths import did_you_mean
 from kdump.tally import Tally
 
 if TYPE_CHECKING:
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
     help="Leave out runs with fewer batches.",
 )
 @format_option
+@quiet_option
+@color_option
 @jobs_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -72,13 +78,19 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     from kdump.storage.refusal import RefusedError
 
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = bar_of("carve")
+    bar = bar_of("carve", quiet=given["quiet"])
     to = os.fspath(given["to"])
     options = CarveOptions(
         to, tuple(given["like"]), given["min_batches"], given["max_uncompressed_bytes"], bar is not None, given["jobs"]
     )
     standing = [f"nothing is left in {to} but whole runs"]
-    runs = _carved(carve(list(given["images"]), options, lambda one: f"{row_json(one)}\n"), to, standing)
+    missing = [
+        OpenFailure(path, "missing", f"no such file: {path}{did_you_mean(path)}")
+        for path in given["like"]
+        if not os.path.lexists(path)
+    ]
+    carved = carve(list(given["images"]), options, lambda one: f"{row_json(one)}\n")
+    runs = _carved(chain(missing, carved), to, standing)
     try:
         show(runs, _sink(given["layout"], to), outcome, bar, standing=standing)
     except RefusedError as error:
@@ -114,10 +126,11 @@ def _carved(items: Iterator[Any], to: str, standing: list[str]) -> Iterator[Any]
 
 def _sink(layout: str, to: str) -> Sink:
     tally = Tally()
-    if layout == "json":
-        from kdump.render.json.lines import JsonLines
+    if layout != "text":
+        from kdump.render.row_lines import RowLines
+        from kdump.rows.layout import LAYOUTS
 
-        return JsonLines(write, say, tally)
+        return RowLines(write, say, tally, layout=LAYOUTS[layout])
     from kdump.render.text.carve import CarveText
 
     fit = fitter_of_stdout()

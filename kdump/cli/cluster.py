@@ -68,7 +68,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if given["diff"] and given["checks"]:
         raise click.UsageError("--check compares with one state: it does not go with --diff.")
     diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
-    bar = bar_of("cluster")
+    bar = bar_of("cluster", quiet=given["quiet"])
     options = ClusterOptions(
         at=when("--at", given["at"]),
         at_offset=given["at_offset"],

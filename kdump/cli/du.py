@@ -16,14 +16,18 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    quiet_option,
 )
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.redact import redact_options, redactor_of
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.cli.options.times import clock_of
 from kdump.cli.show import show
+from kdump.dispatch import takes
 from kdump.exit_status import RunStatus
 from kdump.render.commentary import say, write
+from kdump.rows.usage import Usage
 from kdump.tally import Tally
 from kdump.usage.options import BY, UsageOptions
 from kdump.value import pattern
@@ -46,6 +50,7 @@ _TOP_KEYS = 20
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@partition_options
 @option(
     "--by",
     group="Selection",
@@ -92,6 +97,8 @@ _TOP_KEYS = 20
     "--now", group="The broker", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]"
 )
 @format_option
+@quiet_option
+@color_option
 @jobs_option
 @redact_options
 @max_batch_bytes_option
@@ -107,8 +114,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     from kdump.usage.run import usage
 
-    outcome = RunStatus(given["fail_on"], compat=False)
-    bar = bar_of("du")
+    paths = selected(given, [os.fspath(path) for path in given["paths"]])
+    outcome = _UsageStatus(given["fail_on"], compat=False)
+    bar = bar_of("du", quiet=given["quiet"])
     top = given["top"] or (_TOP_KEYS if given["by"] == "key" else None)
     options = UsageOptions(
         by=given["by"],
@@ -122,12 +130,21 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         progress=bar is not None,
         jobs=given["jobs"],
     )
-    if given["layout"] == "text" and given["by"] in ("topic", "partition"):
-        say_defaults(options.config, "du")
-    paths = [os.fspath(path) for path in given["paths"]]
     redactor = redactor_of(given, paths)
-    show(usage(paths, options), _sink(given["layout"]), outcome, bar, redactor)
+    show(usage(paths, options), _sink(given), outcome, bar, redactor)
+    if outcome.assumes and given["layout"] == "text" and not given["quiet"]:  # rows have it in the other layouts
+        say_defaults(options.config, "du", always=True)
     sys.exit(outcome.exit)
+
+
+class _UsageStatus(RunStatus):
+    """The exit status, and whether what is freed hangs on settings that nobody gave."""
+
+    assumes = False
+
+    @takes(Usage)
+    def _usage(self, row: Usage) -> None:
+        self.assumes |= bool(row.assumed)
 
 
 def _size(text: str | None) -> int | None:
@@ -140,12 +157,12 @@ def _size(text: str | None) -> int | None:
     return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
 
 
-def _sink(layout: str) -> Sink:
-    if layout == "json":
-        from kdump.render.json.lines import JsonLines
+def _sink(given: dict[str, Any]) -> Sink:
+    if given["layout"] != "text":
+        from kdump.render.row_lines import RowLines
+        from kdump.rows.layout import LAYOUTS
 
-        return JsonLines(write, say, Tally())
-    from kdump.render.terminal.sentences import columns_of
+        return RowLines(write, say, Tally(), layout=LAYOUTS[given["layout"]])
     from kdump.render.text.usage import UsageText
 
-    return UsageText(write, say, Tally(), columns_of(sys.stdout))
+    return UsageText(paper_of(given), say, Tally())

@@ -17,15 +17,17 @@ from kdump.cli.options.common import (
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     notes_option,
+    quiet_option,
     raw_option,
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
 from kdump.cli.options.guest import duration
 from kdump.cli.options.help import option
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
+from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import everything, records_asked_for, selection_of, selection_options
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import MAX_MESSAGE_SIZE, STRING, DumpOptions
 from kdump.exit_status import Exit, RunStatus
@@ -192,6 +194,7 @@ _KINDS = (
     is_flag=True,
     help="Read records as those of __share_group_state.",
 )
+@partition_options
 @selection_options
 @option(
     "--max-bytes",
@@ -229,16 +232,17 @@ _KINDS = (
     help="With --follow: end when nothing was appended for this long: 90s, 5m, 2h.",
 )
 @notes_option
-@option("--quiet", group="What is shown", is_flag=True, help="Nothing on stderr but errors.")
+@quiet_option
+@color_option
 @jobs_option
 @option(
     "--format",
     "layout",
     group="What is shown",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "table", "json"]),
     default="text",
     show_default=True,
-    help="Kafka's layout, or JSON: one object a line; kdump explain KEY tells of its keys.",
+    help="Kafka's layout; a table for people, a row a record; or JSON: kdump explain KEY tells of its keys.",
 )
 @raw_option
 @redact_options
@@ -255,11 +259,19 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     in a directory, 2 wrong use.
     """
     compat = given["compat"]
-    paths = _paths(given["files"], given["paths"], compat)
+    paths = selected(given, _paths(given["files"], given["paths"], compat))
     check_formats(click.get_current_context())
     selection = selection_of(given, key_reader(given["key_format"]))
-    is_json = given["layout"] == "json"
-    mine = {"--format json": is_json, "--stats": given["stats"], "--decoder auto": given["decoder"] == "auto"}
+    is_table = given["layout"] == "table"
+    given["print_data_log"] |= is_table
+    for name, other in (("stats", "--stats"), ("skip_record_metadata", "--skip-record-metadata")):
+        if is_table and given[name]:
+            raise click.UsageError(f"{other} has a layout of its own: it does not go with --format table.")
+    mine = {
+        f"--format {given['layout']}": given["layout"] != "text",
+        "--stats": given["stats"],
+        "--decoder auto": given["decoder"] == "auto",
+    }
     if compat and any(mine.values()):
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
@@ -466,7 +478,9 @@ def _sink(
     """Where the items go: to stdout and stderr, or to what takes their place in one of several processes."""
     sink: Any
     stats = given["stats"]
-    if given["layout"] == "json":
+    if given["layout"] == "table":
+        sink = _table(given, shown, decodes, outcome, redactor, output)
+    elif given["layout"] == "json":
         from kdump.render.json.dump import json_sink
 
         sink = json_sink(
@@ -483,6 +497,35 @@ def _sink(
 
         sink = FiguresSink(sink)
     return sink
+
+
+def _table(
+    given: dict[str, Any],
+    shown: RecordFormat,
+    decodes: FileDecoder | None,
+    outcome: RunStatus,
+    redactor: Redactor | None,
+    output: Output | None,
+) -> Any:  # noqa: ANN401 (a `Sink`)
+    """The sink for tables, to stdout and stderr or to what takes their place."""
+    from kdump.render.dump_table import DumpTable, RecordRows
+    from kdump.render.json.dump import json_writer
+
+    def hand_over(text: str) -> None:
+        assert output is not None
+        output.write(text.encode("utf-8", "surrogateescape"))
+
+    rows = RecordRows(paper_of(given, None if output is None else hand_over), raw=given["raw"])
+    writer = json_writer(
+        contents=shown.contents, write=rows.write, redactor=redactor, key=shown.key, payload=shown.payload
+    )
+    return DumpTable(
+        writer,
+        (lambda: None) if decodes is None else decodes.json,
+        wrapping(error_to(output)),
+        listed=_listed(given, outcome),
+        quiet=given["quiet"],
+    )
 
 
 def _stats_lines(shown: RecordFormat, output: Output | None, listed: Callable[[object], bool]) -> StatsLines:

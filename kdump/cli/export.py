@@ -11,17 +11,18 @@ import click
 
 from kdump.cli.options.common import (
     fail_on_option,
-    format_option,
     help_option,
     jobs_option,
     limits_of,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    quiet_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.redact import redact_options, redactor_of
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.terminal import bar_of, color_option
 from kdump.exit_status import Exit
 from kdump.item import Progress
 from kdump.render.commentary import answer, fail_to_write, say
@@ -29,6 +30,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
 from kdump.storage.refusal import RefusedError
 from kdump.verdict_status import VerdictStatus
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +61,7 @@ _TABLES = [
     add_help_option=False,
     examples=(
         "kdump export /data --to tables",
-        "kdump export /data --table findings --to findings --file-format csv",
+        "kdump export /data --table findings --to findings --format csv",
         "kdump export /data --to tables --columns topic,partition,offset,timestamp -j 0",
     ),
 )
@@ -74,11 +76,21 @@ _TABLES = [
     help="What has a row: records, batches, findings, segments, losses, usage, groups, commits, transactions, open"
     " or unread.",
 )
-@option("--to", "--out", "directory", group="What is done", required=True, metavar="DIR", help="Where the files go.")
+@partition_options
 @option(
-    "--file-format",
+    "--to",
+    "directory",
+    group="What is done",
+    old=("--out",),
+    required=True,
+    metavar="DIR",
+    help="Where the files go.",
+)
+@option(
+    "--format",
     "kind",
     group="What is done",
+    old=("--file-format",),
     type=click.Choice(["parquet", "json", "csv"]),
     default="parquet",
     show_default=True,
@@ -93,7 +105,8 @@ _TABLES = [
     show_default=True,
     help="Whether to decode the records of internal topics.",
 )
-@format_option
+@quiet_option
+@color_option
 @jobs_option
 @engine_options
 @redact_options
@@ -108,7 +121,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
     something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 12 refused, 2 wrong use.
     """
-    named = [os.fspath(path) for path in given["paths"]]
+    named = selected(given, [os.fspath(path) for path in given["paths"]])
     roots = roots_of(named)
     demand_arrow()
     from kdump.export.origin import Origins, read_roots
@@ -166,7 +179,7 @@ class _Export:
         if redactor is not None:
             self._asked["redacted"] = redactor.token(b"")  # another key makes another export
         self._outcome = VerdictStatus(given["fail_on"], compat=False)
-        self._bar = bar_of("export")
+        self._bar = bar_of("export", quiet=given["quiet"])
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()
         self._rows = self._files = 0
@@ -193,7 +206,7 @@ class _Export:
         if self._unchecked and not self._files:
             self._leave_nothing()
         for path, count in self._errors.items():
-            say(f"kdump: {path}: {count} errors; kdump verify tells them")
+            say(f"kdump: {path}: {counted(count, 'error')}; kdump verify tells them")
         self._end()
 
     def _leave_nothing(self) -> None:
@@ -364,17 +377,17 @@ class _Export:
         say(f"kdump: {problem.sentence}")
 
     def _end(self) -> None:
+        """Write the summary on stdout, and the same in words on stderr."""
+        from kdump.rows.json_lines import fields_of
+        from kdump.rows.json_lines import line as line_of
+        from kdump.rows.summary import unread_rows
+
         totals = {"files": self._files, "rows": self._rows, "errors": sum(self._errors.values())}
         code = self._outcome.exit
-        if self._given["layout"] == "json":
-            from kdump.rows.json_lines import fields_of
-            from kdump.rows.json_lines import line as line_of
-            from kdump.rows.summary import unread_rows
-
-            unchecked = [fields_of(one) for one in unread_rows(self._unchecked)]
-            line = line_of("summary", {**totals, "unchecked": unchecked, "exit": code})
-        else:
-            said = " ".join(f"{name}={number}" for name, number in totals.items())
-            line = f"exported table={self._target.table} {said} unchecked={len(self._unchecked)}"
-        answer(line)
+        if not self._given["quiet"]:
+            said = f"{counted(self._rows, 'row')} in {counted(self._files, 'file')}"
+            left = f", {len(self._unchecked):,} not read" if self._unchecked else ""
+            say(f"kdump: {self._target.table}: {said} of {self._target.directory}{left}")
+        unchecked = [fields_of(one) for one in unread_rows(self._unchecked)]
+        answer(line_of("summary", {**totals, "unchecked": unchecked, "exit": code}))
         sys.exit(code)

@@ -17,11 +17,12 @@ from kdump.cli.options.common import (
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     notes_option,
+    quiet_option,
     raw_option,
 )
-from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command, option, options
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.partitions import topic_partition_one
+from kdump.cli.options.terminal import bar_of, color_option
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
@@ -45,13 +46,7 @@ _READ = 65536  # bytes of stdin
 
 
 _find_options = options(
-    option(
-        "--topic-partition",
-        group="Input",
-        metavar="NAME",
-        shell_complete=partitions,
-        help="With a log.dir: the partition, as its directory is named (orders-0).",
-    ),
+    topic_partition_one,
     option(
         "--scan",
         group="What is checked",
@@ -69,6 +64,8 @@ _find_options = options(
     notes_option,
     format_option,
     jobs_option,
+    quiet_option,
+    color_option,
     raw_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
@@ -167,7 +164,7 @@ def _run(verb: str, path: str, asked: str, read: Callable[[str], Query], given: 
     many = asked == STDIN
     sink = _sink(path, given, many=many)
     separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
-    bar = bar_of(verb)
+    bar = bar_of(verb, quiet=given["quiet"])
     try:
         queries = _from_stdin(read, sink.flush) if many else iter([read(asked)])
     except ValueError as error:
@@ -237,7 +234,7 @@ def _answer(
         outcome.nothing()
         sink.location(LookupAnswer(query.text, error=query.error))
         return
-    if query.assumed:
+    if query.assumed and not given["quiet"]:
         say(f"kdump: {query.assumed}")
     for item in finder.answers([query]):
         if bar is not None:
@@ -317,13 +314,13 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
 
 
 def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
-    if given["layout"] == "json":
-        from kdump.render.json.find import JsonSink
+    if given["layout"] != "text":
+        from kdump.render.find_rows import FindRows
+        from kdump.rows.layout import LAYOUTS
 
-        return JsonSink()
-    from kdump.render.terminal.sentences import columns_of
+        return FindRows(LAYOUTS[given["layout"]])
+    from kdump.cli.options.terminal import fitter_of_stdout
     from kdump.render.text.find import FindText
 
-    columns = columns_of(sys.stdout)
-    careful = columns is not None and not given["raw"]
-    return FindText(path, many=many, careful=careful, notes=given["notes"], columns=columns)
+    fit = None if many and not sys.stdout.isatty() else fitter_of_stdout()  # a program may wait for its one line
+    return FindText(path, many=many, raw=given["raw"], notes=given["notes"], fit=fit)

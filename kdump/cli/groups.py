@@ -67,15 +67,15 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     no such file, 3 found, and there is damage, 5 something could not be read, or the partition that must have it is not
     here, 6 nothing found, and there is damage, 12 a group cannot be in the file of a reset, 2 wrong use.
     """
-    if given["reset_csv"] and (given["diff"] or given["layout"] == "json"):
-        raise click.UsageError("--reset-csv has a layout of its own: it goes with neither --diff nor --format json.")
+    if given["reset_csv"] and (given["diff"] or given["layout"] != "text"):
+        raise click.UsageError("--reset-csv has a layout of its own: it goes with neither --diff nor another --format.")
     if (
         given["diff"]
         and click.get_current_context().get_parameter_source("at") is not click.core.ParameterSource.DEFAULT
     ):
         raise click.UsageError("--diff has two times of its own: it does not go with --at.")
     diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
-    bar = bar_of("groups")
+    bar = bar_of("groups", quiet=given["quiet"])
     options = GroupOptions(
         at=when("--at", given["at"]),
         diff=None if diff is None else (diff[0], diff[1]),

@@ -35,10 +35,10 @@ from kdump.render.commentary import answer, say
     "--format",
     "form",
     group="What is shown",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "lines", "json"]),
     default="text",
     show_default=True,
-    help="Layout.",
+    help="Text for people; lines, one fact each, for grep; JSON for programs.",
 )
 @help_option
 def command(id_: str, partitions: int, form: str) -> None:
@@ -52,10 +52,11 @@ def command(id_: str, partitions: int, form: str) -> None:
     except UnicodeEncodeError:
         raise click.UsageError("ID is not UTF-8: no client of Kafka can have it.") from None
     partition = coordinator_partition(id_, partitions)
-    if form == "json":
-        from kdump.rows.json_lines import line
+    if form != "text":
+        from kdump.rows.layout import LAYOUTS
 
-        answer(line("coordinator", {"id": id_, "partition": partition, "partitions": partitions}))
+        fields: dict[str, object] = {"id": id_, "partition": partition, "partitions": partitions}
+        answer(LAYOUTS[form].fields("coordinator", fields).removesuffix("\n"))
     else:
         answer(str(partition))
         if click.get_current_context().get_parameter_source("partitions") is ParameterSource.DEFAULT:

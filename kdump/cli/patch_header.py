@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.options.common import fail_on_option, format_option, help_option
+from kdump.cli.options.common import fail_on_option, format_option, help_option, jobs_option
 from kdump.cli.options.help import Command
+from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.repair import (
     apply_option,
     count_partitions,
@@ -34,22 +35,25 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@partition_options
 @apply_option
 @quarantine_option
 @plan_id_option
 @format_option
+@jobs_option
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Restore base offset, length, leader epoch and magic of batches, where they can have one value only.
 
-    PATH is a log, a partition directory or a log.dir. Without --apply nothing is changed, and what would be is shown.
-    At most 17 bytes of a batch are changed. Where a field could have more than one value, nothing in that partition is
-    changed; its other logs can be named one by one. Exit status: 0 done, or nothing to do; 3 a field is wrong, or other
-    errors are left; 10 no partition there; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way,
-    see the journal; 2 wrong use.
+    PATH is a log, a partition directory or a log.dir. Without --apply nothing is changed, and what would be is
+    shown. At most 17 bytes of a batch are changed. Where a field could have more than one value, nothing in that
+    partition is changed; its other logs can be named one by one. Exit status: 0 done, or nothing to do; 7 something
+    would be changed; 3 errors that this does not mend; 10 no partition there; 11 in use; 12 refused; 13 failed and
+    nothing changed; 14 failed part-way, see the journal; 2 wrong use.
     """
     demand_quarantine(given)
+    given["paths"] = selected(given, [os.fspath(path) for path in given["paths"]])
     repair = Repair(given, partitions=count_partitions(given["paths"]))
     with repair.interruptible():
         for path in map(os.fspath, given["paths"]):

@@ -14,8 +14,10 @@ from kdump.cli.options.common import (
     fail_on_option,
     format_option,
     help_option,
+    jobs_option,
 )
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.repair import (
     apply_option,
     count_partitions,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@partition_options
 @apply_option
 @quarantine_option
 @plan_id_option
@@ -66,26 +69,29 @@ if TYPE_CHECKING:
 @option("--force", group="What is done", is_flag=True, help="Rebuild sound indexes too.")
 @option("--snapshot", group="What is done", is_flag=True, help="Build wrong and missing producer snapshots too.")
 @option(
-    "--output",
+    "--to",
     group="What is done",
+    old=("--output",),
     type=click.Path(file_okay=False),
     metavar="DIR",
     help="Write the new indexes here, aside.",
 )
 @format_option
+@jobs_option
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Rebuild missing or corrupt indexes, byte for byte as a broker does when it recovers the segment.
 
-    PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what would
-    be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to do; 3 an
-    unsound index is an error, or other errors are left; 7 something would be changed; 10 no partition there; 11 in use;
-    12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what
+    would be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to
+    do; 7 something would be changed; 3 errors that this does not mend; 10 no partition there; 11 in use; 12
+    refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
     """
     demand_quarantine(given)
-    if given["output"] is not None and given["wants_apply"]:
-        raise click.UsageError("--output writes aside, and --apply in place: choose one", click.get_current_context())
+    given["paths"] = selected(given, given["paths"])
+    if given["to"] is not None and given["wants_apply"]:
+        raise click.UsageError("--to writes aside, and --apply in place: choose one", click.get_current_context())
     given["settings"] = settings({**given, "now": None})
     asked = _by_directory(given["paths"])
     repair = Repair(given, partitions=count_partitions(paths[0] if len(paths) == 1 else one for one, paths in asked))
@@ -136,8 +142,8 @@ def _partition(
     interval = _interval(directory, given["settings"])
     asked = given["up_to_damage"], given["force"], given["snapshot"], given["bases"]
     plan = plan_reindex(directory, reasons, ReindexOptions(interval, *asked), examined.end_offset)
-    if given["output"] is not None:
-        _write_aside(plan, given["output"], given["paths"])
+    if given["to"] is not None:
+        _write_aside(plan, given["to"], given["paths"])
     repair.carry_out(plan, arguments, examined, [directory])
 
 

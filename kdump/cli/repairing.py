@@ -21,7 +21,7 @@ from kdump.render.commentary import fail_to_write, say, say_at_once, say_left, w
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
-from kdump.rows.json_lines import row_json
+from kdump.rows.layout import LAYOUTS
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
 from kdump.tally import Tally
@@ -80,12 +80,10 @@ class Repair:
 
     Args:
         given: what click was given.
-        cuts: a dry run is about what would be lost, not about what is wrong.
         partitions: number of those that the paths stand for: of several, those where nothing is to be done are counted.
     """
 
-    def __init__(self, given: dict[str, Any], *, cuts: bool = False, partitions: int = 1) -> None:
-        self._cuts = cuts
+    def __init__(self, given: dict[str, Any], *, partitions: int = 1) -> None:
         self._partitions = partitions
         self._ends: dict[str, list[str]] = {}  # what became of partitions, and which
         self._obstacles: dict[str, None] = {}  # what would refuse the plans as things are, in order
@@ -93,7 +91,7 @@ class Repair:
         self._finished = 0
         self.fail_on: str = given["fail_on"]  # error, warning or never
         self.outcome = _RepairStatus(self.fail_on, compat=False)  # takes what is found in what is left
-        self._json = given["layout"] == "json"
+        self._layout = LAYOUTS.get(given["layout"])  # of rows; None for text
         self._given = given
         self._tally = Tally()
         self._patched: list[str] = []
@@ -110,10 +108,9 @@ class Repair:
             deep: read the records.
         """
         found = Examined(self.fail_on)
-        for item in _verified(paths, deep=deep):
-            found.outcome.see(item)
+        for item in self._verified(paths, deep=deep):
+            found.see(item)
             if isinstance(item, Finding):
-                found.severities[item.severity] += 1 + (item.more or 0)
                 see(item)
             elif isinstance(item, OpenFailure):
                 found.unread += not item.missing
@@ -135,11 +132,10 @@ class Repair:
         """
         found = Examined(self.fail_on)
         reasons: dict[str, Kept] = {}
-        for item in _verified([path], deep=False):
-            found.outcome.see(item)
+        for item in self._verified([path], deep=False):
+            found.see(item)
             self._count(item)
             if isinstance(item, Finding):
-                found.severities[item.severity] += 1 + (item.more or 0)
                 directory = os.path.dirname(item.file)
                 if directory not in reasons:
                     reasons[directory] = keep(directory)
@@ -155,13 +151,24 @@ class Repair:
         self._take(found)  # of the log directory itself
         say_left(path, found.severities[Severity.ERROR])
 
+    def _verified(self, paths: list[str], *, deep: bool) -> Iterator[Item]:
+        from kdump.checks.options import VerifyOptions
+        from kdump.checks.run import verify
+
+        return verify(paths, VerifyOptions(deep=deep, jobs=self._given.get("jobs", 1)))
+
     def _say_unread(self, failure: OpenFailure) -> None:
         say(f"kdump: {failure.sentence}")
         self._told |= {failure.path, failure.sentence}
 
-    def _take(self, found: Examined) -> None:
-        """Let what was found count: nothing is done about it."""
-        self.outcome.join(found.outcome)
+    def _take(self, found: Examined, plan: Plan | None = None) -> None:
+        """Let what was found count, but for what a plan mends; the summary counts all of it.
+
+        Args:
+            found: what verify has found.
+            plan: what is to be done; None for nothing.
+        """
+        self.outcome.join(found.outcome if plan is None else found.without(plan))
         self._tally.severities += found.severities
 
     def _count(self, item: Item) -> None:
@@ -178,7 +185,7 @@ class Repair:
             examined: what was found before.
             result: the paths that are checked afterwards.
         """
-        if plan.changes and not self._given["wants_apply"] and not self._given.get("output"):
+        if plan.changes and not self._given["wants_apply"] and not self._given.get("to"):
             plan = self._foreseen(plan)
         for sentence in plan.refused:
             self.refuse(sentence)
@@ -192,10 +199,7 @@ class Repair:
             self._show(plan, paths, None, examined.unread)
             if not plan.changes and not plan.refused:
                 say_left(paths[0] if len(paths) == 1 else plan.directory, examined.severities[Severity.ERROR])
-            if self._cuts and plan.changes:
-                self._tally.severities += examined.severities
-            else:
-                self._take(examined)
+            self._take(examined, plan if plan.changes and not is_refused else None)
             self.outcome.pending |= bool(plan.changes)
             return
         from kdump.repair.apply import Means, apply, argv_of
@@ -263,16 +267,16 @@ class Repair:
         shown = plan.shown(tuple(map(named, paths)), tuple(options_of(self._given)), journal, unread)
         self._tally.offsets_lost += shown.offsets_lost
         self._tally.records_lost += shown.records_lost
-        if self._is_of_several and not (self._json or plan.changes or plan.refused or unread):
+        if self._is_of_several and not (self._layout is not None or plan.changes or plan.refused or unread):
             return  # the last line counts it
-        if self._json:
-            self._write(f"{row_json(shown)}\n")
+        if self._layout is not None:
+            self._write(self._layout.row(shown))
             if journal is not None:
                 say(f"kdump: journal: {journal}")
                 say(f"kdump: {taken_back(journal)}")
             return
         fit = fitter_of_stdout()
-        for text in plan_lines(shown, grouped=sys.stdout.isatty(), quarantine=self._given["quarantine"]):
+        for text in plan_lines(shown, quarantine=self._given["quarantine"]):
             self._write(fit(f"{text}\n"))
 
     def _write(self, text: str) -> None:
@@ -329,7 +333,8 @@ class Repair:
                 say(f"kdump: {error.sentence}")
             if isinstance(error, SeveralError):
                 for folder, is_undone in error.folders:
-                    command = command_line(str(click.get_current_context().info_name), named(folder))
+                    verb, more = str(click.get_current_context().info_name), ["--apply"] if self._applies else []
+                    command = command_line(verb, named(folder), *more)
                     say(f"  {command}  # undone already" if is_undone else f"  {command}")
             if error.missing:
                 self.outcome.nothing()
@@ -353,6 +358,11 @@ class Repair:
             self.outcome.unreadable()
 
     @property
+    def _applies(self) -> bool:
+        """Whether it was asked for what only --apply does."""
+        return bool(self._given.get("wants_apply"))
+
+    @property
     def has_failed(self) -> bool:
         """Whether something failed: nothing more is begun then."""
         return bool(self.outcome.exits & {Exit.FAILED, Exit.PART_WAY})
@@ -365,7 +375,7 @@ class Repair:
     def check(self, paths: list[str]) -> None:
         """Let verify judge the result, and show what is wrong with it."""
         lines = FindingLines(lambda text: self._write(f"{text}\n"))
-        for item in _verified(paths, deep=True):
+        for item in self._verified(paths, deep=True):
             if isinstance(item, Finding) and (_is_announced(item) or item.severity is Severity.NOTE):
                 continue
             self.outcome.see(item)
@@ -374,8 +384,8 @@ class Repair:
             if isinstance(item, Finding):
                 self._tally.see(item)
                 self.outcome.unclean_warning |= item.severity is Severity.WARNING
-                if self._json:
-                    self._write(f"{row_json(item)}\n")
+                if self._layout is not None:
+                    self._write(self._layout.row(item))
                 else:
                     lines(item)
 
@@ -385,12 +395,12 @@ class Repair:
         if self._signal:
             self._sum_up()
             _end_by(self._signal)
-        if self._json:
-            self._write(f"{row_json(self._tally.summary(code))}\n")
+        if self._layout is not None:
+            self._write(self._layout.row(self._tally.summary(code)))
         if self._patched:
             accept = [word for path in self._patched for word in ("--accept", named(path))]
             told = f"where verify --scrub keeps a ledger: {command_line('verify', '--scrub', 'LEDGER', *accept)}"
-            if self._json:
+            if self._layout is not None:
                 say(f"kdump: {told}")
             else:
                 self._write(fitter_of_stdout()(f"{told}\n"))
@@ -466,14 +476,31 @@ class Examined:
     """The result of verify before a repair."""
 
     def __init__(self, fail_on: str) -> None:
+        self._fail_on = fail_on
         self.outcome = RunStatus(fail_on, compat=False)  # what it would exit with
+        self._others = RunStatus(fail_on, compat=False)  # the same without findings about files
         self.severities: Counter[Severity] = Counter()  # how many findings of each there are
         self.end_offset: int | None = None  # the log end offset of the partition, None when it is not known
         self.unread = 0  # files that could not be read
+        self._findings: list[Finding] = []  # errors and warnings: of one code in a place there are a hundred at most
 
+    def see(self, item: Item) -> None:
+        """Take one item of verify into account."""
+        self.outcome.see(item)
+        if not isinstance(item, Finding):
+            self._others.see(item)
+            return
+        self.severities[item.severity] += 1 + (item.more or 0)
+        if item.severity is not Severity.NOTE:
+            self._findings.append(item)
 
-def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:
-    from kdump.checks.options import VerifyOptions
-    from kdump.checks.run import verify
-
-    return verify(paths, VerifyOptions(deep=deep))
+    def without(self, plan: Plan) -> RunStatus:
+        """Return what it would exit with once a plan is carried out, as far as what was found tells."""
+        left = RunStatus(self._fail_on, compat=False)
+        left.join(self._others)
+        mended = [one for one in self._findings if plan.mends(one)]
+        codes = {one.code for one in mended}
+        for one in self._findings:
+            if not (one in mended or one.because in codes or _is_announced(one)):
+                left.see(one)
+        return left

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import click
 
-from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.common import fail_on_option, help_option, jobs_option
 from kdump.cli.options.help import Command
+from kdump.cli.options.repair import apply_option
+from kdump.cli.options.terminal import fitter_of_stdout
 from kdump.cli.repairing import Repair, gracefully
-from kdump.render.commentary import answer, say
+from kdump.render.commentary import answer, say, write
+from kdump.words.command import command_line, named
 from kdump.words.escape import escape
 
 
@@ -24,14 +28,15 @@ from kdump.words.escape import escape
     ),
 )
 @click.argument("journals", metavar="JOURNAL...", nargs=-1, required=True)
+@jobs_option
 @fail_on_option
 @help_option
 def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
     """Resume a reindex, truncate or patch-header that was interrupted, and check the result.
 
-    JOURNAL is the journal.json of its quarantine, or the directory that holds it. Several are resumed one by one, the
-    oldest first. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in use, 12 refused, 13 failed and
-    nothing was changed, 14 failed again, 2 wrong use.
+    JOURNAL is the journal.json of its quarantine, or the directory that holds it. Several are resumed one by one,
+    the oldest first. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in use, 12 refused, 13 failed
+    and nothing was changed, 14 failed again, 2 wrong use.
     """
     from kdump.repair.journal import newest_first
 
@@ -69,38 +74,69 @@ def _resume(repair: Repair, path: str) -> None:
     add_help_option=False,
     examples=(
         "kdump undo /backup/20261123T031500Z-orders-0-reindex",
-        "kdump undo /backup",
-        "kdump undo /backup/*-reindex",
+        "kdump undo /backup/20261123T031500Z-orders-0-reindex --apply",
+        "kdump undo /backup/*-reindex --apply",
     ),
 )
 @click.argument("journals", metavar="JOURNAL...", nargs=-1, required=True)
+@apply_option
 @help_option
 def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
-    """Take back what reindex, truncate or patch-header has done, however far it got.
+    """Undo what reindex, truncate or patch-header has done, however far it got.
 
-    JOURNAL is the journal.json of its quarantine, or the directory that holds it; a repair prints the command. A
-    quarantine stands for the one repair in it; of several it lists the commands. Several JOURNALs are taken back one by
-    one, the newest first. Every file gets back its bytes, its owner, its permissions and its times. Refused when
-    somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use, 12 refused, 13 failed
-    and nothing was changed, 14 failed: undo again, 2 wrong use.
+    JOURNAL is the journal.json of its quarantine, or the directory that holds it; a repair prints the command. Without
+    --apply nothing is changed, and what would be restored is shown. A quarantine stands for the one repair in it; of
+    several it lists the commands. Several JOURNALs are taken back one by one, the newest first. Every file gets back
+    its bytes, its owner, its permissions and its times. Refused when somebody else has changed the files since. Exit
+    status: 0 done, or nothing to do, 7 something would be restored, 10 no such journal, 11 in use, 12 refused, 13
+    failed and nothing was changed, 14 failed: undo again, 2 wrong use.
     """
-    from kdump.repair.apply import Means
     from kdump.repair.journal import newest_first
-    from kdump.repair.resume_undo import undo
 
-    repair = Repair({"fail_on": "error", "layout": "text"})
+    repair = Repair({**given, "fail_on": "error", "layout": "text"})
     ordered: list[str] = []
     with repair.interruptible(), repair.guarded():
         ordered += newest_first(given["journals"])
-        for number, path in enumerate(ordered, 1):
-            with gracefully():
-                done = undo(path, Means(finished=repair.finish))
-            if done.was_done:
-                answer(escape(f"{done.directory}: was undone already; nothing to do"))
-            else:
-                told = f"undone: {done.directory} is restored"
-                answer(escape(told), told, *(f"not undone: {one}" for one in ordered[number:]))
-                repair.say_unseen(done.unseen)
+        (_undo if given["wants_apply"] else _foresee)(repair, ordered)
     if not ordered and len(given["journals"]) > 1:
         say("kdump: nothing was undone")
     sys.exit(repair.end())
+
+
+def _undo(repair: Repair, ordered: list[str]) -> None:
+    from kdump.repair.apply import Means
+    from kdump.repair.resume_undo import undo
+
+    for number, path in enumerate(ordered, 1):
+        with gracefully():
+            done = undo(path, Means(finished=repair.finish))
+        if done.was_done:
+            answer(escape(f"{done.directory}: was undone already; nothing to do"))
+        else:
+            told = f"undone: {done.directory} is restored"
+            answer(escape(told), told, *(f"not undone: {one}" for one in ordered[number:]))
+            repair.say_unseen(done.unseen)
+
+
+def _foresee(repair: Repair, ordered: list[str]) -> None:
+    """Show what would be restored; a repair before another one of its directory is told as its journal has it."""
+    from kdump.repair.resume_undo import foreseen, recorded
+
+    fit = fitter_of_stdout()
+    met: set[str] = set()  # directories
+    pending: list[str] = []
+    for path in ordered:
+        directory, names = recorded(path)
+        if directory not in met:
+            done, names = foreseen(path)
+            if done.was_done:
+                answer(escape(f"{directory}: was undone already; nothing to do"))
+                continue
+            repair.say_unseen(done.unseen)
+        met.add(directory)
+        pending.append(path)
+        for name in names:
+            write(fit(f"would restore {escape(os.path.join(directory, name))}\n"))
+    if pending:
+        repair.outcome.pending = True
+        answer(f"nothing was changed; to do it: {command_line('undo', *map(named, pending), '--apply')}")

@@ -17,10 +17,13 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
+    quiet_option,
     raw_option,
 )
 from kdump.cli.options.help import Command, option
-from kdump.cli.options.terminal import bar_of, color_option, console_of
+from kdump.cli.options.partitions import partition_options, selected
+from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.cli.options.times import clock_of
 from kdump.cli.show import show
 from kdump.dispatch import takes
@@ -47,6 +50,7 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@partition_options
 @option(
     "--config",
     group="The broker",
@@ -90,6 +94,8 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
 )
 @format_option
 @jobs_option
+@notes_option
+@quiet_option
 @color_option
 @raw_option
 @max_batch_bytes_option
@@ -104,8 +110,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     or name that directory too. Without any of these nobody knows what goes. Exit status: 0 done, 3 damage was found, 5
     something could not be read or is not known, 6 both, 10 no such file, 2 wrong use.
     """
+    paths = selected(given, [os.fspath(path) for path in given["paths"]])
     outcome = _RetentionStatus(given["fail_on"], compat=False)
-    bar = bar_of("retention")
+    bar = bar_of("retention", quiet=given["quiet"])
     options = RetentionOptions(
         config=configured(given),
         now=clock_of("--now", given["now"]),
@@ -113,17 +120,17 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         log_start_offset=given["log_start_offset"],
         compaction=given["compaction"] or given["clean"],
         clean=given["clean"],
-        collect=given["layout"] == "json",
+        collect=given["layout"] != "text",
         progress=bar is not None,
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
         jobs=given["jobs"],
     )
-    if given["layout"] == "text":
+    if given["layout"] == "text" and not given["quiet"]:
         say_defaults(options.config, "retention", always=True)
-    show(retention([os.fspath(path) for path in given["paths"]], options), _sink(given), outcome, bar)
+    show(retention(paths, options), _sink(given), outcome, bar)
     unknown = outcome.unknown
-    if unknown and not options.config.is_silent and given["layout"] == "text":
+    if unknown and not options.config.is_silent and given["layout"] == "text" and not given["quiet"]:
         first, more = escape(unknown[0]), f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         say(f"kdump: retention: cleanup.policy of {first}{more} is not known: give it by --config or --set")
     sys.exit(outcome.exit)
@@ -144,15 +151,11 @@ class _RetentionStatus(RunStatus):
 
 
 def _sink(given: dict[str, Any]) -> Sink:
-    if given["layout"] == "json":
-        from kdump.render.json.retention import RetentionJson
+    if given["layout"] != "text":
+        from kdump.render.retention_rows import RetentionRows
+        from kdump.rows.layout import LAYOUTS
 
-        return RetentionJson(write, say, None)
-    console = console_of(given)
-    if console is None:
-        from kdump.render.text.retention import RetentionText
-
-        return RetentionText(write, say)
+        return RetentionRows(write, say, None, layout=LAYOUTS[given["layout"]])
     from kdump.render.terminal.retention import RetentionTable
 
-    return RetentionTable(console, say, raw=given["raw"])
+    return RetentionTable(paper_of(given), say, raw=given["raw"], notes=given["notes"])

@@ -18,12 +18,14 @@ from kdump.cli.options.common import (
     limits_of,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    quiet_option,
     raw_option,
     settings_option,
 )
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command, option
-from kdump.cli.options.terminal import bar_of, fitter_of_stdout
+from kdump.cli.options.partitions import partitions_of, topic_option
+from kdump.cli.options.terminal import bar_of, color_option, fitter_of_stdout
 from kdump.cli.show import show
 from kdump.dispatch import takes
 from kdump.exit_status import Exit, RunStatus
@@ -69,10 +71,10 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     "--to", group="What is done", required=True, type=click.Path(), metavar="DIR",
     help="A directory for the results: new, empty, or of a former run, to go on or to add other partitions.",
 )  # fmt: skip
+@topic_option
 @option(
-    "--topic-partition", "topic_partitions", group="Input", multiple=True, metavar="TOPIC-N", callback=_partition_name,
-    shell_complete=partitions,
-    help="Only this partition of log directories; may be given several times.",
+    "--topic-partition", "topic_partitions", group="Selection", multiple=True, metavar="TOPIC-N",
+    callback=_partition_name, shell_complete=partitions, help="Only this partition; may be given again.",
 )  # fmt: skip
 @option(
     "--name",
@@ -111,6 +113,8 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @config_option
 @settings_option
 @format_option
+@quiet_option
+@color_option
 @jobs_option
 @raw_option
 @max_batch_bytes_option
@@ -128,7 +132,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     given["sources"] = [path for path, _ in expanded(map(os.fspath, given["sources"]))]
     outcome = _SalvageStatus(given["fail_on"], compat=False)
-    bar = bar_of("salvage", after=_NO_HALF if given["doubtful"] is None else _NO_HALF + _NEW_DOUBTFUL)
+    bar = bar_of(
+        "salvage", quiet=given["quiet"], after=_NO_HALF if given["doubtful"] is None else _NO_HALF + _NEW_DOUBTFUL
+    )
     options = SalvageOptions(
         segment_bytes=given["segment_bytes"],
         prefer=_preferred(given),
@@ -141,7 +147,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         jobs=given["jobs"],
         policies=topic_policies(given, given["sources"]),
     )
-    wanted = Wanted(given["to"], given["name"], given["topic_partitions"])
+    names = (*given["topic_partitions"], *partitions_of(given["topics"], given["sources"]))
+    wanted = Wanted(given["to"], given["name"], names)
     show(salvage(given["sources"], wanted, options), _sink(given), outcome, bar, standing=outcome.whole)
     sys.exit(outcome.exit)
 
@@ -214,12 +221,12 @@ def _epochs(path: str | None) -> tuple[EpochEntry, ...] | None:
 
 
 def _sink(given: dict[str, Any]) -> Sink:
-    if given["layout"] == "json":
-        from kdump.render.json.salvage import SalvageJson
+    if given["layout"] != "text":
+        from kdump.render.salvage_rows import SalvageRows
+        from kdump.rows.layout import LAYOUTS
 
-        return SalvageJson(write, say, lines_of)
+        return SalvageRows(write, say, lines_of, LAYOUTS[given["layout"]])
     from kdump.render.text.salvage import SalvageText
 
-    raw = given["raw"] or not sys.stdout.isatty()
     fit = fitter_of_stdout()
-    return SalvageText(lambda text: write(fit(text)), say, losses_of, raw=raw)
+    return SalvageText(lambda text: write(fit(text)), say, losses_of, raw=given["raw"])

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kdump.item import Checked, Progress
+import click
+
+from kdump.finding import Finding, Severity
+from kdump.item import Checked, PartitionChecked, Progress
 from kdump.render.commentary import fail_to_write
+from kdump.render.terminal.progress import end_on_interrupt
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +42,26 @@ if TYPE_CHECKING:
             """The exit status; asked for once all items were seen."""
 
 
+class _Found:
+    """What was found so far, for who interrupts a run."""
+
+    def __init__(self) -> None:
+        self._severities: Counter[Severity] = Counter()
+        self._partitions = 0
+
+    def see(self, item: object) -> None:
+        """Take one item into account."""
+        if isinstance(item, Finding):
+            self._severities[item.severity] += 1 + (item.more or 0)
+        self._partitions += isinstance(item, PartitionChecked)
+
+    def words(self) -> str:
+        """Return it as the end of a sentence."""
+        told = [counted(self._partitions, "partition")] if self._partitions else []
+        told += [counted(self._severities[one], one.value) for one in Severity if self._severities[one]]
+        return f"; so far: {', '.join(told)}" if told else ""
+
+
 def show(
     items: Iterator[Any],
     sink: Sink,
@@ -61,6 +87,12 @@ def show(
     """
     if redactor is not None:
         sink = redactor.before(sink)
+    found = _Found()
+    if bar is not None:
+        bar.found = found.words
+    else:
+        verb = click.get_current_context().info_name
+        end_on_interrupt(lambda: f"{verb} was interrupted{found.words()}")
     try:
         try:
             for item in items:
@@ -71,6 +103,7 @@ def show(
                 if bar is not None and hides_bar:
                     bar.hide()
                 outcome.see(item)
+                found.see(item)
                 sink(item)
                 if isinstance(item, Checked):
                     sys.stdout.flush()  # or a process that is forked now would write it once more

@@ -12,11 +12,13 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
+    quiet_option,
     raw_option,
 )
 from kdump.cli.options.help import option, options
 from kdump.cli.options.redact import redact_options, redactor_of
-from kdump.cli.options.terminal import color_option, console_of
+from kdump.cli.options.terminal import color_option, paper_of
 from kdump.cli.options.times import clock_of, time_of
 from kdump.cli.show import show
 from kdump.dispatch import takes
@@ -49,6 +51,8 @@ at_option = option(
 
 state_options = options(
     jobs_option,
+    notes_option,
+    quiet_option,
     color_option,
     raw_option,
     redact_options,
@@ -167,16 +171,12 @@ class _AnswerStatus(RunStatus):
 
 
 def _sink(given: dict[str, Any]) -> Sink:
-    if given["layout"] == "json":
-        from kdump.render.json.coordinators import CoordinatorJson
+    if given["layout"] != "text":
+        from kdump.render.coordinator_rows import CoordinatorRows
+        from kdump.rows.layout import LAYOUTS
         from kdump.tally import Tally
 
-        return CoordinatorJson(write, say, Tally())
-    console = console_of(given)
-    if console is None:
-        from kdump.render.text.coordinators import CoordinatorText
-
-        return CoordinatorText(write, say)
+        return CoordinatorRows(write, say, Tally(), layout=LAYOUTS[given["layout"]])
     from kdump.render.terminal.coordinators import CoordinatorTable
 
-    return CoordinatorTable(console, say, raw=given["raw"])
+    return CoordinatorTable(paper_of(given), say, raw=given["raw"], notes=given["notes"])

@@ -40,7 +40,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     file, 6 nothing found, and there is damage, 5 something could not be read, or __transaction_state is not here, 2
     wrong use.
     """
-    bar = bar_of("transactions")
+    bar = bar_of("transactions", quiet=given["quiet"])
     paths = [os.fspath(path) for path in given["paths"]]
     options = TransactionOptions(
         when("--at", given["at"]), given["hanging"], limits_of(given), given["jobs"], bar is not None

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from kdump.cli.options.broker import settings
-from kdump.cli.options.common import fail_on_option, format_option, help_option
+from kdump.cli.options.common import fail_on_option, format_option, help_option, jobs_option
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import topic_partition_one
 from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
@@ -33,6 +34,7 @@ from kdump.cli.repairing import Repair
     ),
 )
 @click.argument("path", metavar="PATH")
+@topic_partition_one
 @option(
     "--to-offset", group="Where to cut", type=click.IntRange(min=0), metavar="N", help="The first offset that goes."
 )
@@ -55,23 +57,27 @@ from kdump.cli.repairing import Repair
     "--config", group="The broker", metavar="FILE", help="Configuration of the broker or the topic: Java properties."
 )
 @format_option
+@jobs_option
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Cut the end of a log off at an offset, a byte or the first damage, with its indexes, and keep it aside.
 
-    PATH is a partition directory, or a log. Batches are never rewritten: the one that has the offset or the byte goes
-    as a whole. Without --apply nothing is changed, and what would be is shown. The first remedy is another replica:
-    what is cut here, followers will lose too. Exit status: 0 done, or nothing to do; 7 something would be cut; 3 errors
-    are left; 10 no partition there; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the
-    journal; 2 wrong use.
+    PATH is a partition directory, or a log. Batches are never rewritten: the one that has the offset or the byte
+    goes as a whole. Without --apply nothing is changed, and what would be is shown. The first remedy is another
+    replica: what is cut here, followers will lose too. Exit status: 0 done, or nothing to do; 7 something would be
+    cut; 3 errors are left, or lie before the cut; 10 no partition there; 11 in use; 12 refused; 13 failed and
+    nothing changed; 14 failed part-way, see the journal; 2 wrong use.
     """
     wanted = [given["to_offset"] is not None, given["to_position"] is not None, given["at_damage"]]
     if sum(wanted) != 1:
         message = "say where to cut: --to-offset N, --to-position N or --at-damage"
         raise click.UsageError(message, click.get_current_context())
     demand_quarantine(given)
-    repair, path = Repair(given, cuts=True), os.fspath(given["path"])
+    path = os.fspath(given["path"])
+    if given["topic_partition"] is not None:
+        path = given["path"] = os.path.join(path, given["topic_partition"])
+    repair = Repair(given)
     with repair.interruptible(), repair.guarded(path):
         os.lstat(path)
         _run(repair, path, given)

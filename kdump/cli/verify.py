@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,6 @@ from kdump import __version__
 from kdump.checks.options import VerifyOptions
 from kdump.cli.options.common import (
     config_option,
-    fail_on_option,
     help_option,
     jobs_option,
     max_batch_bytes_option,
@@ -24,8 +24,9 @@ from kdump.cli.options.common import (
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.redact import redact_options, redactor_of
-from kdump.cli.options.terminal import bar_of, color_option, console_of
+from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.cli.show import show
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
@@ -38,17 +39,18 @@ from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
 from kdump.storage.refusal import RefusedError
 from kdump.tally import Tally
-from kdump.verdict_status import VerdictStatus
+from kdump.verdict_status import LOSS, VerdictStatus, status_of
 from kdump.words.command import command_line, with_paths
 from kdump.words.command import named as as_argument
 from kdump.words.escape import escape
-from kdump.words.numbers import counted
+from kdump.words.numbers import counted, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
+    from kdump.checks.known import KnownLosses
     from kdump.checks.replicas import LocalReplicas
     from kdump.checks.scrub import LocalScrub
     from kdump.cli.show import Sink
@@ -91,10 +93,18 @@ _TABLES = ("findings", "segments", "losses")
 @option(
     "--start",
     group="What is checked",
-    type=click.Choice(["clean", "unclean", "full", "all"]),
-    help="Say what a broker will do at its next start, after a clean or an unclean shutdown.",
+    type=click.Choice(["auto", "clean", "unclean", "full", "all"]),
+    help="Say what a broker will do at its next start; auto: after the shutdown that there was.",
 )
+@partition_options
 @option("--replicas", group="Input", is_flag=True, help="The paths are replicas of each other: compare them as well.")
+@option(
+    "--known",
+    group="Input",
+    metavar="FILE",
+    multiple=True,
+    help="Rows of an earlier run, or of salvage (.jsonl): what they call lost is listed, and does not count.",
+)
 @option(
     "--scrub",
     group="What is checked",
@@ -135,7 +145,13 @@ _TABLES = ("findings", "segments", "losses")
 )
 @jobs_option
 @engine_options
-@option("--out", group="What is done", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
+@option(
+    "--to",
+    group="What is done",
+    old=("--out",),
+    metavar="DIR",
+    help="Also write findings, segments and a summary as Parquet.",
+)
 @notes_option
 @option("--no-fold", group="What is shown", is_flag=True, help="Show all findings, however many are alike.")
 @option(
@@ -145,10 +161,10 @@ _TABLES = ("findings", "segments", "losses")
     "--format",
     "layout",
     group="What is shown",
-    type=click.Choice(["text", "json", "html"]),
+    type=click.Choice(["text", "lines", "json", "html"]),
     default="text",
     show_default=True,
-    help="Layout.",
+    help="Text for people; lines, one fact each, for grep; JSON for programs; an HTML report.",
 )
 @color_option
 @raw_option
@@ -156,7 +172,14 @@ _TABLES = ("findings", "segments", "losses")
 @redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
-@fail_on_option
+@option(
+    "--fail-on",
+    group="What is shown",
+    type=click.Choice(["error", "warning", "loss", "never"]),
+    default="error",
+    show_default=True,
+    help="What makes the exit status 3 or 4; loss: only what the next start would discard or hide.",
+)
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Check files of a broker for damage: what is wrong, where, since which offset, and what to do.
@@ -185,13 +208,18 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
+    began = time.monotonic()
+    if given["fail_on"] == LOSS and given["start"] is None:
+        given["start"] = "auto"
     predictions = _predictions(given)
+    known = _known(given["known"])
+    named = selected(given, named)
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
     redactor = redactor_of(given, paths)
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     spark = session(given, paths)
-    outcome = VerdictStatus(given["fail_on"], compat=False)
+    outcome = status_of(given["fail_on"])
     bar = bar_of("verify", quiet=given["quiet"])
     from kdump.cli.options.broker import topic_policies
 
@@ -209,10 +237,16 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     )
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
-    if spark is not None or given["out"] is not None:
-        items = _with_tables(items, named, roots, given["out"], disks, redactor)
+    if spark is not None or given["to"] is not None:
+        items = _with_tables(items, named, roots, given["to"], disks, redactor)
+    if known is not None:
+        items = known.through(items)
+    if given["start"] == "auto":
+        from kdump.checks.coming_start import coming
+
+        items = coming(items)
     copies = _Copies()
-    sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin)
+    sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin, _hosts_of(roots, redactor))
     try:
         show(copies.through(items), sink, outcome, bar, redactor, hides_bar=False)
     except SparkFailedError as error:
@@ -223,7 +257,22 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     if spark is not None and not given["quiet"] and given["layout"] == "text":
         for disk in disks:
             say(f"kdump: {disk.sentence}")
+        _say_fleet(disks, time.monotonic() - began)
+    elif bar is not None and sys.stdout.isatty():
+        _say_pace(copies.size, time.monotonic() - began)
     return outcome
+
+
+def _known(paths: Sequence[str]) -> KnownLosses | None:
+    """Return what is known of losses; None where nobody says."""
+    if not paths:
+        return None
+    from kdump.checks.known import KnownError, KnownLosses
+
+    try:
+        return KnownLosses(paths)
+    except KnownError as error:
+        raise click.UsageError(f"--known {escape(str(error))}.") from None
 
 
 class _Copies:
@@ -232,12 +281,14 @@ class _Copies:
     def __init__(self) -> None:
         self._places: dict[str, int] = {}  # in how many directories a partition is
         self._damaged: set[str] = set()
+        self.size = 0  # bytes of all logs
 
     def through(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield items."""
         for item in items:
             if isinstance(item, PartitionChecked):
                 name = base_name(item.path)
+                self.size += item.size
                 self._places[name] = self._places.get(name, 0) + 1
             elif isinstance(item, Step) and item.damaged is not None:
                 self._damaged.add(base_name(item.damaged))
@@ -253,7 +304,22 @@ class _Copies:
         return f"{which} in several of these directories: {command} tells which copy has what another has lost"
 
 
+def _say_fleet(disks: Sequence[LogDirRow], seconds: float) -> None:
+    """Say what was read, and how long the whole run took, the start of Spark included."""
+    hosts = len({disk.host for disk in disks if disk.host})
+    of = f" of {counted(hosts, 'host')}" if hosts else ""
+    where = f"{counted(len(disks), 'log directory', 'log directories')}{of}"
+    say(f"kdump: verify on Spark took {seconds:.1f} s: {where}")
+
+
+def _say_pace(done: int, seconds: float) -> None:
+    """Say to who looked on how long it took, and how fast it was: the answer is the same for every run."""
+    if done and seconds >= 0.5:  # below, it says nothing
+        say(f"kdump: it took {seconds:.1f} s ({size(int(done / seconds))}/s)")
+
+
 _NOT_OF_SCRUB = (
+    "known",
     "shallow",
     "contiguous",
     "start",
@@ -262,7 +328,9 @@ _NOT_OF_SCRUB = (
     "settings",
     "now",
     "replicas",
-    "out",
+    "to",
+    "topics",
+    "topic_partitions",
 )
 
 
@@ -270,8 +338,11 @@ def _demand_scrub(given: dict[str, Any], paths: list[str]) -> None:
     """End with a usage error where something is asked for that a scrub does not do."""
     for field in _NOT_OF_SCRUB:
         if given[field] and (field, given["layout"]) != ("now", "html"):
-            name = "set" if field == "settings" else field.replace("_", "-")
+            name = {"settings": "set", "topics": "topic", "topic_partitions": "topic-partition"}.get(field, field)
+            name = name.replace("_", "-")
             raise click.UsageError(f"--{name} is not for --scrub, which reads the logs of closed segments only.")
+    if given["fail_on"] == LOSS:
+        raise click.UsageError("--fail-on loss is not for --scrub, which predicts no start.")
     for path in (given["scrub"], *paths, *given["accept"]):
         if is_remote(path):
             raise click.UsageError(f"--scrub is for files of this machine: {path}")
@@ -341,7 +412,8 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     from kdump.broker.load.facts import Start
     from kdump.cli.options.broker import configured, settings
 
-    starts = tuple(Start) if given["start"] == "all" else (Start(given["start"]),)
+    several = {"all": tuple(Start), "auto": (Start.CLEAN, Start.UNCLEAN)}  # of auto one is taken
+    starts = several[given["start"]] if given["start"] in several else (Start(given["start"]),)
     return {"starts": starts, "settings": settings(given, configured(given))}
 
 
@@ -360,43 +432,64 @@ def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None,
     return verify(paths, options, *more)
 
 
+def _hosts_of(roots: Sequence[Root] | None, redactor: Redactor | None) -> Callable[[str], str]:
+    """Return what tells the host of a path as it is shown, where a manifest names several; empty elsewhere."""
+    named = {root.path: root.host for root in roots or () if root.host}
+    if len(set(named.values())) < 2:
+        return lambda _path: ""
+    if redactor is not None:
+        named = {redactor.path(path): redactor.name(host) for path, host in named.items()}
+    by_length = sorted(named, key=len, reverse=True)
+
+    def host(path: str) -> str:
+        above = (root for root in by_length if path == root or path.startswith(os.path.join(root, "")))
+        return named.get(next(above, ""), "")
+
+    return host
+
+
 def _as_shown(paths: list[str], redactor: Redactor | None) -> list[str]:
     return paths if redactor is None else [redactor.path(path) for path in paths]
 
 
 def _sink(
-    paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, origin: ReportOrigin | None
+    paths: list[str],
+    given: dict[str, Any],
+    outcome: RunStatus,
+    bar: Bar | None,
+    origin: ReportOrigin | None,
+    hosts: Callable[[str], str] = lambda _path: "",
 ) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
     out, error = _over(bar, write), _over(bar, say)
     if given["layout"] == "json":
-        from kdump.render.json.lines import JsonLines
+        from kdump.render.row_lines import RowLines
 
-        return JsonLines(out, error, tally, wanted)
+        return RowLines(out, error, tally, wanted)
+    if given["layout"] == "lines":
+        from kdump.render.status_lines import StatusLines
+
+        return StatusLines(out, error, tally, wanted)
     if origin is not None:
         from kdump.render.html.verify import VerifyHtml
 
         fold, replicas = not given["no_fold"], given["replicas"]
         return VerifyHtml(out, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
-    console = console_of(given)
-    if console is None:
-        from kdump.render.text.verify import VerifyText
-
-        notes = given["notes"] is not False
-        return VerifyText(out, error, tally, fold=not given["no_fold"], wanted=wanted, notes=notes)
     from kdump.render.terminal.verify import VerifyTable
 
+    paper = paper_of(given)
     return VerifyTable(
-        console,
+        paper,
         error,
         tally,
         paths,
-        fold=not given["no_fold"],
+        fold=paper.is_screen and not given["no_fold"],
         wanted=wanted,
-        notes=given["no_fold"] if given["notes"] is None else given["notes"],
+        notes=given["notes"],
         raw=given["raw"],
         before=bar.hide if bar is not None else lambda: None,
+        hosts=hosts,
     )
 
 
@@ -472,7 +565,7 @@ def _with_tables(
     items = summary.through(items)
     if out is not None:
         for place in (out, *(os.path.join(out, table) for table in (*_TABLES, "summary"))):
-            demand_outside(place, [root.path for root in roots], "--out")
+            demand_outside(place, [root.path for root in roots], "--to")
         try:
             own_place(out, sticky=False)
             for table in _TABLES:

@@ -16,6 +16,7 @@ from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
 from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -190,5 +191,10 @@ class LogDirRow(Value):
     def sentence(self) -> str:
         """One line for people."""
         place = f"{self.host}:{self.log_dir}" if self.host else self.log_dir
-        said = f"{self.bad} of {self.partitions} partitions bad, {self.errors} errors, {self.warnings} warnings"
-        return f"{place}: {said}, {self.unread} files unread"
+        said = (
+            f"{self.bad} of {counted(self.partitions, 'partition')} bad",
+            counted(self.errors, "error"),
+            counted(self.warnings, "warning"),
+            f"{counted(self.unread, 'file')} unread",
+        )
+        return f"{place}: {', '.join(said)}"

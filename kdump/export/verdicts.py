@@ -8,12 +8,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kdump.export.origin import printable
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding
 from kdump.item import PartitionChecked, SegmentChecked
 from kdump.row import Kind
 from kdump.row import Row as RowValue
 from kdump.rows.coordinators import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
-from kdump.rows.files import SEGMENT_STATUS, UNREAD, SegmentRow, UnreadRow
+from kdump.rows.files import SegmentRow, UnreadRow
 from kdump.rows.json_lines import fields_of
 from kdump.rows.usage import PlacedUsage
 from kdump.rows.verdict import Loss
@@ -22,6 +22,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name
 from kdump.storage.sighting import LogDirs, Unseen, sightings, unread_in
 from kdump.value import Value
+from kdump.verdict import UNREAD, Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     Row = dict[str, object]
 
-_RANK = {None: 0, Severity.NOTE: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 _OF_TABLE = {"groups": GroupRow, "commits": CommitRow, "transactions": TransactionRow}
 
 
@@ -180,14 +180,13 @@ class SegmentRows:
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
         self._held: list[SegmentChecked] = []
-        self._worst: dict[str, int] = {}
+        self._found: dict[str, Judgement] = {}  # by the common part of the names of a segment's files
         self._unread: set[str] = set()
 
     def see(self, item: Item) -> list[Row]:
         """Take one item of verify; return the rows that are complete with it."""
         if isinstance(item, Finding):
-            stem = _stem(item.file)
-            self._worst[stem] = max(self._worst.get(stem, 0), _RANK[item.severity])
+            self._found.setdefault(_stem(item.file), Judgement()).add(item)
         elif isinstance(item, OpenFailure):
             self._unread.add(item.path)
         elif isinstance(item, SegmentChecked):
@@ -198,8 +197,8 @@ class SegmentRows:
 
     def rest(self) -> list[Row]:
         """Return the rows that are left."""
-        rows = [_segment_row(one, self._worst, self._unread, self._origins) for one in self._held]
-        self._held, self._worst, self._unread = [], {}, set()
+        rows = [_segment_row(one, self._found, self._unread, self._origins) for one in self._held]
+        self._held, self._found, self._unread = [], {}, set()
         return rows
 
 
@@ -243,7 +242,7 @@ def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:
     yield from segments.rest()
 
 
-def _segment_row(segment: SegmentChecked, worst: dict[str, int], unread: set[str], origins: Origins) -> Row:
+def _segment_row(segment: SegmentChecked, found: dict[str, Judgement], unread: set[str], origins: Origins) -> Row:
     is_read = segment.is_read and segment.path not in unread
     row = SegmentRow(
         segment.path,
@@ -254,7 +253,7 @@ def _segment_row(segment: SegmentChecked, worst: dict[str, int], unread: set[str
         records=segment.records if is_read else None,
         first_timestamp=segment.first_timestamp,
         max_timestamp=segment.max_timestamp,
-        status=SEGMENT_STATUS[worst.get(_stem(segment.path), 0)] if is_read else UNREAD,
+        status=found.get(_stem(segment.path), Judgement()).word() if is_read else UNREAD,
     )
     return placed(row, origins.of(segment.path).columns())
 

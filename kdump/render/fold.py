@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.value import Value
+from kdump.verdict import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ class FileFindings:
 
     def __init__(self, *, fold: bool = True) -> None:
         self._fold = fold
-        self._severities: Counter[Severity] = Counter()
+        self.verdict = Judgement()
         self._written: Counter[tuple[Code, Severity]] = Counter()
         self._folded: dict[tuple[Code, Severity, Code | None], Folded] = {}
 
@@ -71,7 +72,7 @@ class FileFindings:
         """Count a finding; return whether it is to be written out."""
         kind = finding.code, finding.severity
         more = finding.more or 0
-        self._severities[finding.severity] += 1 + more
+        self.verdict.add(finding)
         because = finding.because if self._fold else None
         is_shown = not self._fold or (because is None and self._written[kind] < FOLD_AFTER)
         self._written[kind] += is_shown
@@ -90,4 +91,4 @@ class FileFindings:
 
     def severities(self) -> Counter[Severity]:
         """Return how many findings of each severity there are."""
-        return +self._severities
+        return +self.verdict.severities

@@ -271,7 +271,11 @@ class Work:
         state = self.journal.state
         if state in (UNDOING, UNDONE):
             was_undone = state == UNDONE
-            what = "was undone: run the command again" if was_undone else "is being undone: finish it with kdump undo"
+            what = (
+                "was undone: run the command again"
+                if was_undone
+                else "is being undone: finish it with kdump undo --apply"
+            )
             raise RefusedError(f"{self.journal.path}: this repair {what}")
         if state != DONE:
             self.demand((BEFORE,) if state == PLANNED else None)
@@ -312,9 +316,8 @@ class Work:
                 later.append(os.path.join(quarantine, name))
         if later:
             what = "a later repair rests" if len(later) == 1 else f"{len(later)} later repairs rest"
-            raise RefusedError(
-                f"{folder}: {what} on it, nothing was done; first: {command_line('undo', *map(named, later))}"
-            )
+            first = command_line("undo", *map(named, later), "--apply")
+            raise RefusedError(f"{folder}: {what} on it, nothing was done; first: {first}")
 
     def carry_out(self) -> None:
         """Make the changes, each by itself."""
@@ -327,6 +330,10 @@ class Work:
                 file.clear()
             self.journal.note(DONE)
             self._finished()
+
+    def changed_files(self) -> list[str]:
+        """Return the names of the files that are not as they were before, in the order in which they are restored."""
+        return [file.name for file in reversed(self._files) if file.where() != BEFORE]
 
     def take_back(self) -> None:
         """Take the changes back, the last one first: the log is whole again before its indexes are."""
@@ -394,10 +401,10 @@ def part_way(path: str, verb: str = "resume") -> Iterator[None]:
     try:
         yield
     except (OSError, RefusedError, KeyboardInterrupt) as error:
-        other = "undo" if verb == "resume" else "resume"
-        then = f"finish it with {command_line(verb, named(path))}"
+        undo = command_line("undo", named(path), "--apply")
+        then = f"finish it with {undo if verb == 'undo' else command_line('resume', named(path))}"
         if verb != "undo":
-            then += f", or take it back with {command_line(other, named(path))}"
+            then += f", or take it back with {undo}"
         sentence = (
             error.sentence
             if isinstance(error, RefusedError)

@@ -7,11 +7,13 @@ import json
 import os
 from typing import TYPE_CHECKING, Protocol
 
+from kdump.format.batch.layout import RECORDS_AT
 from kdump.rows.plan import Operation, Planned
 from kdump.value import Value
 from kdump.words.command import named
 
 if TYPE_CHECKING:
+    from kdump.finding import Finding
     from kdump.format.batch.header_fields import Patch
     from kdump.repair.file_state import FileState
     from kdump.storage.directory import DirectoryListing
@@ -70,6 +72,14 @@ class Change(Value):
         """Whether the file is shortened in its place."""
         return self.content is None and not self.patches and self.action != "delete"
 
+    def mends(self, finding: Finding) -> bool:
+        """Tell whether what a finding about the file is about is right, or gone, once the file is changed."""
+        position = finding.position
+        if self.patches:
+            end = (position or 0) + max(finding.length or 0, RECORDS_AT)
+            return position is not None and any(position <= one.position < end for one in self.patches)
+        return not self.is_cut or position is None or position >= self.size
+
     def facts(self) -> list[object]:
         """Return what the plan id is made from."""
         patches = [[one.position, one.old.hex(), one.new.hex()] for one in self.patches]
@@ -107,6 +117,13 @@ class Plan(Value):
         """How many offsets lie between the new end and the one before."""
         before, after = self.log_end_before, self.log_end_offset
         return 0 if before is None or after is None else max(0, before - after)
+
+    def mends(self, finding: Finding) -> bool:
+        """Tell whether what a finding is about is right, or gone, once this is done."""
+        directory, name = os.path.split(os.path.abspath(finding.file))
+        if directory != os.path.abspath(self.directory):
+            return False
+        return any(change.mends(finding) for change in self.changes if change.name == name)
 
     @property
     def partition(self) -> str:

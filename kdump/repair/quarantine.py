@@ -27,7 +27,7 @@ _ODD = pattern(r"[^A-Za-z0-9._-]")
 _README = """\
 kdump {command} of {directory}
 
-journal.json   what was done; kdump undo {path}/journal.json brings everything back,
+journal.json   what was done; kdump undo {path}/journal.json --apply brings everything back,
                and kdump resume {path}/journal.json finishes it after a crash
 cut.records    the bytes that were cut from the end of the log
 old.*.bin      the files that were replaced or removed, as they were

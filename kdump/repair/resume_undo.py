@@ -61,14 +61,43 @@ def undo(path: str, means: Means | None = None) -> Applied:
         return work.applied(unseen, was_done=not is_left)
 
 
+def foreseen(path: str) -> tuple[Applied, list[str]]:
+    """Return what `undo` would say, and the names of the files that it would restore, without writing anything.
+
+    Args:
+        path: of the journal.
+
+    Raises:
+        RefusedError: it would be refused.
+        FileNotFoundError: there is no journal.
+    """
+    with _reopened(path, Means(), Work.check_undo, writes=False) as (work, unseen):
+        is_left = work.check_undo()
+        return work.applied(unseen, was_done=not is_left), work.changed_files()
+
+
+def recorded(path: str) -> tuple[str, list[str]]:
+    """Return the directory of a repair, and the names of the files that it has changed, the last one first.
+
+    Args:
+        path: of its journal.
+    """
+    opened, fields = journal.load(path)
+    os.close(opened.directory)
+    return fields["directory"], [one["name"] for one in reversed(fields["changes"])]
+
+
 @contextmanager
-def _reopened(path: str, means: Means, check: Callable[[Work], bool]) -> Iterator[tuple[Work, tuple[int, ...]]]:
+def _reopened(
+    path: str, means: Means, check: Callable[[Work], bool], *, writes: bool = True
+) -> Iterator[tuple[Work, tuple[int, ...]]]:
     """Open a journal and all that it is about, under the lock.
 
     Args:
         path: as the user wrote it.
         means: what to work with.
         check: refuses what cannot be done, and tells whether anything is left to do.
+        writes: False where nothing may be written: then no lock file is made.
     """
     opened, fields = journal.load(path)
     with ExitStack() as stack:
@@ -82,11 +111,11 @@ def _reopened(path: str, means: Means, check: Callable[[Work], bool]) -> Iterato
         stack.enter_context(acting_as(opened.owner, opened.group))
         lock = stack.enter_context(DirectoryLock(where, means.ops))
         work = Work(fields, directory, place, means)
-        if lock.is_missing and check(work):
+        if writes and lock.is_missing and check(work):
             with part_way(work.journal.path):
                 work.journal.note_lock()
             lock.secure()
-        if work.journal.fields["lock"]["creates"]:
+        if writes and work.journal.fields["lock"]["creates"]:
             lock.adopt()
         names = [one["name"] for one in fields["changes"]]
         states: list[tuple[str, FileState | None]] = [(name, state_of(directory, name)) for name in names]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from kdump.format.kinds import FileKind
 from kdump.row import Kind, Row, column
-
-UNREAD = "UNREAD"
-SEGMENT_STATUS = ("OK", "WARNING", "DAMAGED", UNREAD)
+from kdump.verdict import VERDICTS
 
 
 class FileRow(Row, name="file"):
@@ -43,8 +41,9 @@ class SegmentRow(Row, name="segment"):
     max_timestamp: int | None = column(Kind.TIME, "the largest one; null without one")
     status: str = column(
         Kind.WORD,
-        "by what is wrong with it: UNREAD where the disk could not read it to its end",
-        words=SEGMENT_STATUS,
+        "the verdict: LOST where offsets are lost and no error says more; UNREAD where the disk could not read it to "
+        "its end",
+        words=VERDICTS,
     )
 
 

@@ -98,7 +98,17 @@ class Prediction(Row, name="prediction"):
 
     path: str  # of the directory, as the user wrote it or below that
     partition: str = column(Kind.PARTITION, "the name of the directory")
-    start: str = column(Kind.WORD, "which start", words=("clean", "unclean", "full"))
+    start: str = column(Kind.WORD, "which start", words=("clean", "unclean", "full", "auto"))
+
+    @computed(
+        Kind.WORD,
+        "with auto: the start that is coming, by what lies in the log directory; else null",
+        words=("clean", "unclean"),
+    )
+    def as_(self) -> str | None:
+        """The start that is coming."""
+        return None if self.is_clean is None else "clean" if self.is_clean else "unclean"
+
     loads: bool = column(Kind.FLAG, "the broker has the partition afterwards")
     stops: str | None = column(
         Kind.WORD, "what ends where it does not; null where it loads", words=("broker", "logdir")
@@ -130,6 +140,7 @@ class Prediction(Row, name="prediction"):
         Kind.ROW, "what becomes of each; none where it does not load", of=SegmentFate, default=()
     )
     torn: TornBatch | None = None  # with which the log ends before the start; None where it does not load
+    is_clean: bool | None = None  # whether the start that is coming is clean; None where another one was asked for
     is_stray: bool = False  # a broker with KRaft renames the directory to -stray, for want of partition.metadata
 
     @property

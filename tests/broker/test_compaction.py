@@ -23,7 +23,7 @@ from kdump.format.batch import layout
 from kdump.format.codec.compress import Compressor
 from kdump.format.codec.decompress import Decompressor
 from kdump.format.source import BytesSource
-from kdump.render.json.retention import compacted_json
+from kdump.render.retention_rows import compacted_json
 from tests.support.cleaner_cases import (
     CLEANUP,
     base_of,

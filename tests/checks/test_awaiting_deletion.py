@@ -15,9 +15,9 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.partition_dir import PartitionDir
 from tests.support.partitions import Files, below, checkpoint, meta, name, segment, snapshot, write
-from tests.support.runs import run_kdump
 from tests.support.segments import batch
 from tests.support.verify_runs import held
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,9 @@ import kdump
 from kdump.finding import Code, Finding, Severity
 from kdump.rows.verdict import Loss, Step
 from tests.support.damage_cases import Damage, damage_cases
-from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.runs import FIXTURES, copy_tree
 from tests.support.verify_runs import findings_of, items_of
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,8 +22,8 @@ from kdump.storage.paths import above
 from tests.support.coordinator_records import at, commit
 from tests.support.holes import case_of
 from tests.support.partitions import Files, below, checkpoint, meta, name, offset_index, segment, write
-from tests.support.runs import run_kdump
 from tests.support.segments import Record, batch
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

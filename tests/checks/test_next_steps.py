@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from kdump.finding import Code, Severity
 from tests.support.damage_cases import apply_edit, damage_cases
 from tests.support.partitions import below, name, segment, write
 from tests.support.repair_trees import PARTITION, broken_headers, broken_indexes, intact
-from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, flat, run_kdump
 from tests.support.segments import batch
 from tests.support.step_runs import WRITERS, after_steps, best_of_all_orders, copied, is_writer, loud_findings, unmended
 from tests.support.verify_runs import held
@@ -285,12 +286,10 @@ def test_a_file_that_is_no_log_is_an_error_though_the_search_in_it_had_no_end(tm
     looks[8:12], looks[17] = (61 * 1000 - 12).to_bytes(4, "big"), looks[17] ^ 1  # where it ends, another begins
     path.write_bytes(b"\x7fELF" + bytes(range(1, 97)) + 4000 * bytes(looks))
     run = run_kdump(["verify", str(tmp_path)], tmp_path)
-    lines = run.stdout.decode().splitlines()
-    (told,) = [line for line in lines if line.startswith("error F10")]
-    assert told.endswith("(it looks like a program) -> restore the file from another replica")
-    (limit,) = [line for line in lines if line.startswith("warning L12")]
-    assert limit.endswith("-> kdump carve searches any bytes for batches")
-    assert any(line.startswith("step 1: restore ") for line in lines)
+    text = flat(run.stdout)
+    assert "(it looks like a program) -> restore the file from another replica" in text.partition("error F10")[2]
+    assert "-> kdump carve searches any bytes for batches" in text.partition("warning L12")[2]
+    assert " 1 restore " in text.partition("next steps")[2]
     assert run.exit == 6
 
 
@@ -361,12 +360,12 @@ def test_where_offsets_are_missing_no_step_says_that_nothing_is_lost(tmp_path: P
 def test_where_replicas_were_compared_what_is_missing_is_restored_from_the_sound_one(tmp_path: Path) -> None:
     log_dir = without_a_batch(tmp_path / "logs")
     other = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "other")
-    run = run_kdump(["verify", "--replicas", str(log_dir), str(other)], tmp_path)
-    steps = [line for line in run.stdout.decode().splitlines() if line.startswith("step ")]
+    run = run_kdump(["verify", "--replicas", "--format", "json", str(log_dir), str(other)], tmp_path)
+    steps = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "step"]
     assert len(steps) == 2
-    assert steps[0].startswith(f"step 1: restore {log_dir}/{PLAIN} from {other}/{PLAIN}, in which nothing is wrong")
-    assert steps[0].endswith("(when this is done, leave out step 2)")
-    assert "verify --replicas" not in "".join(steps)
+    assert steps[0]["why"].startswith(f"restore {log_dir}/{PLAIN} from {other}/{PLAIN}, in which nothing is wrong")
+    assert steps[0]["instead"] == [2]
+    assert "verify --replicas" not in json.dumps(steps)
 
 
 def test_where_no_replica_has_a_lost_log_salvage_makes_a_partition_of_the_rest(tmp_path: Path) -> None:
@@ -390,8 +389,7 @@ def test_the_step_of_an_epoch_file_says_all_that_a_person_does(tmp_path: Path) -
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("zero\n")
     (tmp_path / "t-0" / "00000000000000000000.log").touch()
-    said = run_kdump(["verify", str(tmp_path / "t-0")], tmp_path).stdout.decode()
-    step = next(line for line in said.splitlines() if line.startswith("step "))
+    step = flat(run_kdump(["verify", str(tmp_path / "t-0")], tmp_path).stdout).partition("next steps")[2]
     assert "while the broker is stopped, copy the file of another replica of the partition over this one" in step
     assert (
         "without such a replica take the one that kdump salvage makes from the batches, or move this file away" in step
@@ -410,10 +408,9 @@ def with_bad_snapshot(root: Path, name: str) -> tuple[Path, Path]:
 
 def test_the_newest_producer_snapshot_is_left_to_the_broker_by_finding_and_reindex(tmp_path: Path) -> None:
     partition, path = with_bad_snapshot(tmp_path, "00000000000000000079.snapshot")
-    said = run_kdump(["verify", str(partition)], tmp_path).stdout.decode()
-    (line,) = (one for one in said.splitlines() if " S01 " in one)
-    assert "none needed: a broker builds it again from an older one and the log" in line
-    assert "step " not in said
+    said = flat(run_kdump(["verify", str(partition)], tmp_path).stdout)
+    assert "none needed: a broker builds it again from an older one and the log" in said.partition(" S01 ")[2]
+    assert "next steps" not in said
     refused = run_kdump(["reindex", str(path)], tmp_path)
     assert refused.exit == 12
     assert "no segment begins at offset 79: a broker builds it again at its next start" in refused.stderr.decode()
@@ -436,9 +433,9 @@ def test_an_epoch_file_has_the_remedy_of_what_is_wrong_with_it(tmp_path: Path) -
     path = logs / "t-0" / "leader-epoch-checkpoint"
 
     def remedy() -> str:
-        said = run_kdump(["verify", "t-0"], logs).stdout.decode()
-        (line,) = [one for one in said.splitlines() if " K04 " in one]
-        return line.partition(" -> ")[2]
+        rows = map(json.loads, run_kdump(["verify", "--format", "json", "t-0"], logs).stdout.splitlines())
+        (found,) = [row for row in rows if row.get("code") == "K04"]
+        return str(found["remedy"])
 
     missing = remedy()
     assert missing.startswith(

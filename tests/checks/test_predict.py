@@ -14,7 +14,8 @@ from kdump.broker.config import Config
 from kdump.broker.load.facts import Start
 from kdump.broker.load.log_manager import LoadSettings
 from kdump.cli.main import kdump as group
-from kdump.render.text.verify import prediction_line, prediction_sentences
+from kdump.render.text.verify import prediction_sentences
+from kdump.rows.fact_lines import row_facts
 from kdump.rows.verdict import Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
@@ -33,6 +34,7 @@ KEYS = [
     "type",
     "partition",
     "start",
+    "as",
     "loads",
     "stops",
     "reason",
@@ -117,11 +119,11 @@ def test_a_directory_that_a_broker_takes_for_a_stray_is_never_told_as_left_alone
     assert "renames the directory to -stray: partition.metadata is missing" in prediction_sentences(row, None)[-1]
 
 
-def test_text_row_names_what_does_not_stay() -> None:
-    assert prediction_line(ROW) == (
-        "prediction t-0 start=full loads=true start_offset=0 end=40 lost_bytes=1000000 lost_records=7 "
-        "segment=0:truncate:5000 segment=90:delete:0"
-    )
+def test_lines_have_what_becomes_of_each_segment() -> None:
+    head, *segments = row_facts(ROW).splitlines()
+    assert head.startswith("prediction partition=t-0 start=full loads=true logStartOffset=0 logEndOffset=40 ")
+    assert segments[0] == "prediction.segments partition=t-0 baseOffset=0 action=truncate size=5000"
+    assert len(segments) == len(ROW.segments)
 
 
 def test_sentence_says_the_loss_last() -> None:
@@ -146,9 +148,7 @@ def test_torn_end_is_said_with_the_offsets_that_are_given_out_again(tmp_path: Pa
         assert lost.startswith("1 offset, ")
         assert given_out == again
     assert [row.reused_offsets for row in (clean, unclean, full)] == [(5, 5)] * 3
-    assert " reused_offsets=5..5: " in prediction_line(clean)
-    assert prediction_line(clean).endswith(f": the log ended at 6; {kept}; {again}")
-    assert prediction_line(unclean).endswith(f": the log ended at 6; {again}")
+    assert " reusedOffsets=[5,5]" in row_facts(clean)
 
 
 def test_a_torn_end_is_not_where_the_log_ended_where_a_checkpoint_knows_more(tmp_path: Path) -> None:
@@ -157,8 +157,9 @@ def test_a_torn_end_is_not_where_the_log_ended_where_a_checkpoint_knows_more(tmp
     (logs / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 9\n")
     for row in predicted(logs):
         assert row.reused_offsets == (5, 8)
-        assert prediction_line(row).endswith("; offsets 5..8 will be given out again")
-        assert ": the log ended at 9; " in prediction_line(row)
+        sentences = prediction_sentences(row, 5)
+        assert sentences[-1] == "offsets 5..8 will be given out again"
+        assert " (was 9): " in sentences[0]
 
 
 def test_offsets_of_a_damaged_end_are_given_out_again_too(tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_offsets_behind_a_wrong_base_offset_were_never_there(stored: int, tmp_pa
     moved = stored.to_bytes(8, "big") + batch(4)[8:]
     for row in predicted(log_dir(tmp_path, t_0={**files, name(4): moved + batch(5)}), start=(Start.CLEAN,)):
         assert (row.log_end_offset, row.hidden_records, row.reused_offsets) == (6, 1, None)
-        assert prediction_line(row).endswith(": HIDES 1 record")
+        assert prediction_sentences(row, 6)[-1] == "HIDES 1 record"
     cut = {**files, name(2): batch(2)[:-1] + b"!" + batch(3), name(4): moved + batch(5)}
     (full,) = predicted(log_dir(tmp_path / "cut", t_0=cut), start=(Start.FULL,))
     assert (full.log_end_offset, full.reused_offsets) == (2, (2, 5))
@@ -211,7 +212,7 @@ def test_sentence_of_many_segments_is_short() -> None:
 
 def test_name_cannot_write_to_the_terminal() -> None:
     row = ROW.replace(partition="\x1b[2J-0", loads=False, stops="broker", reason="of \x1b]0;x\x07", reason_class="X")
-    assert "\x1b" not in prediction_line(row) + "".join(prediction_sentences(row, None))
+    assert "\x1b" not in row_facts(row) + "".join(prediction_sentences(row, None))
 
 
 def test_predictions_do_not_change_the_exit_status(tmp_path: Path) -> None:
@@ -353,13 +354,13 @@ def test_interval_is_the_option_else_the_configuration_else_what_the_indexes_tel
         ("--config", str(config)),
         (),
     ]
-    said = [run("--start", "full", *options, str(logs)).stdout for options in given]
-    rows = [next(line for line in text.splitlines() if line.startswith("prediction")) for text in said]
+    said = [run("--start", "full", "--format", "lines", *options, str(logs)).stdout for options in given]
+    rows = ["\n".join(line for line in text.splitlines() if line.startswith("prediction")) for text in said]
     assert "assumed" not in rows[0]
     assert "rebuild-index" not in rows[0]
     assert "assumed" not in rows[1]
-    assert "segment=0:rebuild-index" in rows[1]
-    assert re.search(r'assumed="index.interval.bytes=\d+ \(by the stored indexes\)"', rows[2])
+    assert " baseOffset=0 action=rebuild-index " in rows[1]
+    assert re.search(r'assumed=\["index.interval.bytes=\d+ \(by the stored indexes\)"\]', rows[2])
     assert "rebuild-index" not in rows[2]
 
 

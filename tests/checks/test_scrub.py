@@ -22,7 +22,7 @@ from kdump.item import Checked
 from kdump.storage.file_source import FileSource
 from tests.support.bad_sectors import unreadable
 from tests.support.partitions import checkpoint, name, segment, write
-from tests.support.runs import run_kdump
+from tests.support.runs import flat, run_kdump
 from tests.support.scrubs import BLOCK, closed, left, log_dir, parts_of, read, rot, rotten, run
 from tests.support.segments import Record, batch
 
@@ -344,12 +344,12 @@ def test_a_patch_names_the_command_that_accepts_it_and_its_undo_advises_to_accep
     run(ledger, logs)
     done = run_kdump(["patch-header", str(path), "--apply", "--quarantine", "aside"], tmp_path)
     assert done.exit == 0, done.stderr
-    command = done.stdout.decode().splitlines()[-1].partition(": ")[2].replace("LEDGER", "ledger").split()
+    command = flat(done.stdout).rpartition("keeps a ledger: ")[2].replace("LEDGER", "ledger").split()
     assert command == ["kdump", "verify", "--scrub", "ledger", "--accept", str(path)]
     assert len(rotten(run(ledger, logs))) == 1
     assert run_kdump(command[1:], tmp_path).exit == 0
     assert rotten(run(ledger, logs)) == []
-    done = run_kdump(["undo", *map(str, (tmp_path / "aside").glob("*"))], tmp_path)
+    done = run_kdump(["undo", *map(str, (tmp_path / "aside").glob("*")), "--apply"], tmp_path)
     assert (done.exit, done.stdout.decode()) == (0, f"undone: {path.parent} is restored\n")
     assert len(rotten(run(ledger, logs))) == 1
 

@@ -20,7 +20,7 @@ from kdump.storage.open_files import open_source
 from kdump.words.command import command_line
 from tests.support.measured import lines_run
 from tests.support.partitions import meta, write
-from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, flat, run_kdump
 from tests.support.segments import GZIP, Record, batch
 
 if TYPE_CHECKING:
@@ -203,9 +203,11 @@ def test_data_at_a_wrong_base_offset_is_missing_where_nobody_knows_the_right_one
 def test_a_file_that_differs_from_several_is_listed_once_more_at_most(tmp_path: Path) -> None:
     for name in "abc":
         replica(tmp_path / name, *(log(0, 12) if name < "c" else [*log(0, 4), *log(6, 12)]))
-    run = run_kdump(["verify", "--replicas", "--set", "cleanup.policy=compact", "a", "b", "c"], tmp_path)
+    run = run_kdump(
+        ["verify", "--replicas", "--set", "cleanup.policy=compact", "--format", "lines", "a", "b", "c"], tmp_path
+    )
     listed = [line for line in run.stdout.splitlines() if line.endswith(f"\tc/t-0/{ZERO}".encode())]
-    assert [line.split()[0] for line in listed] == [b"OK", b"WARNING"]
+    assert [line.split()[0] for line in listed] == [b"SOUND", b"WARNING"]
 
 
 def test_of_three_replicas_the_odd_one_shows_twice(tmp_path: Path) -> None:
@@ -601,9 +603,9 @@ def test_offsets_that_another_replica_has_are_lost_here_and_not_unexplained(hole
     assert {(certainty, *elsewhere) for _, _, certainty, _, elsewhere in losses} == {("lost", "b/t-0")}
     assert all("L19" not in because for *_, because, _ in losses)
     assert (summary["offsetsLost"], summary["offsetsUnexplained"], summary["exit"]) == (last - first + 1, 0, 3)
-    text = run_kdump(["verify", "--replicas", "a", "b"], tmp_path).stdout.decode()
+    text = flat(run_kdump(["verify", "--replicas", "a", "b"], tmp_path).stdout)
     assert "lost: b/t-0 has them -> restore this replica from one that has them" in text
-    assert "step 1: restore a/t-0 from b/t-0, in whose logs nothing is wrong" in text
+    assert "1 restore a/t-0 from b/t-0, in whose logs nothing is wrong" in text
 
 
 def test_of_a_hole_that_another_replica_has_in_part_the_rest_stays_unexplained(tmp_path: Path) -> None:

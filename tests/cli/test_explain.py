@@ -67,7 +67,7 @@ def test_a_code_may_lack_its_zero() -> None:
     assert explain("b1") == explain("B01")
 
 
-@pytest.mark.parametrize("word", ["OK", "WARNING", "DAMAGED", "UNREAD", *(one.value for one in Certainty)])
+@pytest.mark.parametrize("word", ["SOUND", "WARNING", "DAMAGED", "LOST", "UNREAD", *(one.value for one in Certainty)])
 def test_a_word_that_text_prints_is_explained(word: str) -> None:
     assert f"{word} (a word of text)\n" in explain(word)
 

@@ -82,7 +82,10 @@ def test_the_help_of_a_command_has_every_option_once(name: str) -> None:
     said = [line.split() for line in help_of(name, 100).splitlines()]
     words = [word.rstrip(",") for line in said for word in line[:2]]
     for option in options(COMMANDS[name]):
-        assert words.count(max(option.opts, key=len)) == 1, option.opts
+        old = option.old if isinstance(option, Option) else ()
+        shown = [name for name in option.opts if name not in old]
+        assert words.count(max(shown, key=len)) == 1, option.opts
+        assert not {*words} & {*old}, "an old name is hidden"
 
 
 @pytest.mark.parametrize("columns", [80, 100])

@@ -25,6 +25,7 @@ import pytest
 
 import kdump
 from kdump.cli.main import kdump as group
+from kdump.cli.options.help import Option
 from kdump.exit_status import Exit
 from kdump.finding import REPAIR_COMMANDS, Code, Finding, Severity
 from kdump.format.checksum import crc32c
@@ -198,7 +199,13 @@ def test_kdump_1_names_every_other_page() -> None:
 def options(command: click.Command) -> dict[str, click.Option]:
     """Return the options of a command by name, --help included."""
     params = command.get_params(click.Context(command))
-    return {name: one for one in params if isinstance(one, click.Option) for name in (*one.opts, *one.secondary_opts)}
+    return {
+        name: one
+        for one in params
+        if isinstance(one, click.Option)
+        for name in (*one.opts, *one.secondary_opts)
+        if not (isinstance(one, Option) and name in one.old)
+    }
 
 
 def documented(name: str) -> dict[str, tuple[str, str]]:
@@ -500,10 +507,13 @@ def hanging(folder: Path) -> None:
 
 
 def said(args: list[str], cwd: Path) -> list[str]:
-    """Return the lines of findings on stderr."""
+    """Return the lines of findings, on stderr or among the answers; what is wrapped stands in one line."""
     notes = ["--notes"] if args[0] in ("dump", "find-offset", "find-time") else []
     run = run_kdump([*args, *notes], cwd)
-    lines = run.stderr.decode().splitlines()
+    lines = (
+        re.sub(r"\n  (?=\S)", " ", run.stdout.decode()).splitlines() if args[0] in ("transactions", "cluster") else []
+    )
+    lines += run.stderr.decode().splitlines()
     assert "Traceback (most recent call last):" not in lines, lines[-1]
     return [line for line in lines if re.match(r"(error|warning|note) ", line)]
 

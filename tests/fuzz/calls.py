@@ -55,7 +55,7 @@ def _journals(folder: str) -> list[str]:
 
 def undo(main: Callable[[], Any], folder: str) -> int:
     """Undo what is in a quarantine."""
-    return max((run(main, ["undo", path]) for path in _journals(folder)), default=0)
+    return max((run(main, ["undo", path, "--apply"]) for path in _journals(folder)), default=0)
 
 
 def resume(main: Callable[[], Any], folder: str) -> int:

@@ -28,9 +28,10 @@ from kdump.rescue.runs import RunBuilder
 from tests.support.faults import Full, fails, killed_at
 from tests.support.partitions import write
 from tests.support.repair_trees import Counting, Faulty, Quick
-from tests.support.runs import FIXTURES, run_kdump, run_on_full_disk
+from tests.support.runs import FIXTURES, run_on_full_disk
 from tests.support.segments import batch, message
 from tests.support.whole_batches import whole_batches
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from kdump.storage.fsops import FileOps

@@ -10,8 +10,9 @@ from kdump.rescue.salvage import Wanted, salvage
 from tests.support.fates import PARTITIONS, Damage, damages, salvaged_otherwise
 from tests.support.healing import OPTIONS, Quick, batches
 from tests.support.partitions import Files, aborted, marker, name, segment, write
-from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.runs import FIXTURES, copy_tree
 from tests.support.segments import TRANSACTIONAL, batch
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.partitions import below, name, segment, write
-from tests.support.runs import run_kdump
 from tests.support.segments import batch
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ import pytest
 from tests.rescue.test_rescue_cases import rescued
 from tests.support.partitions import Files, write
 from tests.support.rescue_cases import PARTITION, Part, part, parts, replica
-from tests.support.runs import run_kdump
 from tests.support.segments import TIME, Record, batch
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from kdump.storage.refusal import RefusedError
 from tests.support.healing import OPTIONS
 from tests.support.hot_journal import give_away
 from tests.support.partitions import meta, segment, write
-from tests.support.runs import run_kdump
 from tests.support.segments import Record, batch
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ import pytest
 from kdump.rescue.epochs import NEVER
 from kdump.rescue.partings import BranchBatch, partings
 from tests.support.partitions import checkpoint, name, write
-from tests.support.runs import run_kdump
 from tests.support.segments import batch
 from tests.support.two_histories import many
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from tests.support import rescue_cases as cases
 from tests.support.rescue_cases import PARTITION
 from tests.support.rescue_truth.batches import read_log
-from tests.support.runs import run_kdump
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

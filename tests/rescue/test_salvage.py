@@ -31,9 +31,10 @@ from tests.support.faults import Full, fails, killed_at
 from tests.support.healing import OPTIONS, batches, many
 from tests.support.partitions import checkpoint, marker, name, snapshot, write
 from tests.support.repair_trees import Counting, Faulty, Quick
-from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump, run_on_full_disk
+from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_on_full_disk
 from tests.support.segments import TRANSACTIONAL, Record, batch, message, wrapper
 from tests.support.unprivileged import unprivileged
+from tests.support.whole_lines import run_kdump, whole_text
 
 if TYPE_CHECKING:
     from kdump.rescue.partition_salvage import SalvageOptions
@@ -874,7 +875,7 @@ def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
     why = f"went on without {told}: if it can be had, run salvage again with it, and another --to, before you use this"
     done = unprivileged(*command, "out", cwd=tmp_path)
     assert done.exit == status
-    lines = done.stdout.decode().splitlines()
+    lines = whole_text(done.stdout.decode()).splitlines()
     assert "  nothing is lost of what was read" in lines
     assert [line for line in lines if line.startswith("  next 1")] == [f"  next 1: {why}"]
     assert lines[-2] == "not complete: 1 partition: plain-0 (next 1 of each says why)"

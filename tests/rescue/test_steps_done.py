@@ -11,9 +11,10 @@ import pytest
 
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import below, checkpoint, meta, segment, write
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES
 from tests.support.salvage_steps import Broker, steps_done
 from tests.support.segments import batch
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

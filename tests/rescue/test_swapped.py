@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.partitions import Files, below, checkpoint, meta, name, segment, write
-from tests.support.runs import run_kdump
 from tests.support.salvage_steps import steps_done
 from tests.support.segments import batch
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path

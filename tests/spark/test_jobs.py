@@ -150,7 +150,8 @@ def test_the_numbers_are_those_of_kdump_dump(tmp_path: Path) -> None:
     """Each record line that dump prints is a row."""
     log = NODE / "plain-0" / "00000000000000000000.log"
     printed = run("dump", "--deep-iteration", log).stdout.count("| offset:")
-    assert run("export", "--engine", "spark", "--to", tmp_path / "out", log).stdout.split()[3] == f"rows={printed}"
+    done = run("export", "--engine", "spark", "--to", tmp_path / "out", log)
+    assert json.loads(done.stdout)["rows"] == printed
 
 
 def test_the_stages_are_told_while_they_run(spark: SparkSession, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:

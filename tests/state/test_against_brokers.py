@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kdump.format.read_limits import ReadLimits
-from kdump.render.json.coordinators import coordinator_json
+from kdump.row import Row
+from kdump.rows.json_lines import row_json
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.transactions import TransactionOptions, transactions
 from tests.support import state_fold
@@ -129,7 +130,7 @@ def state(verb: str, directory: Path, time: int | None) -> list[Json]:
         items = groups([str(directory)], GroupOptions(time, None, frozenset(), frozenset(), False, limits))
     else:
         items = transactions([str(directory)], TransactionOptions(time, False, limits))
-    return [json.loads(line) for line in map(coordinator_json, items) if line is not None]
+    return [json.loads(row_json(one)) for one in items if isinstance(one, Row)]
 
 
 @pytest.mark.parametrize("directory", LOGS, ids=lambda path: "-".join(path.relative_to(FIXTURES).parts[-4:]))

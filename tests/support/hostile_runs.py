@@ -52,8 +52,10 @@ def scene(root: Path, name: str, *changes: tuple[str, int, bytes | None]) -> str
 
 
 def said(run: Any) -> str:
-    """All that a run wrote, as text."""
-    return os.fsdecode(run.stdout + run.stderr)
+    """All that a run wrote, as text; a command stands in the line of the sentence that it ends."""
+    return re.sub(
+        r"(?<=[:a-z])(?<!-reindex)\n +(?=(?:kdump|mv|chmod|chown|cp) )", " ", os.fsdecode(run.stdout + run.stderr)
+    )
 
 
 def behind(text: str, *marks: str) -> Iterator[str]:
@@ -72,8 +74,8 @@ def verified(root: Path, directory: str) -> Iterator[str]:
     yield from commands
     text = said(run_kdump(["verify", "--", directory], root))
     for line in text.split("\n"):
-        if line.startswith("step ") and ": kdump " in line:
-            yield line.partition(": ")[2]
+        if re.match(r" +\d+  kdump ", line):
+            yield line.partition("kdump ")[1] + line.partition("kdump ")[2]
 
 
 def _verify_of(*changes: tuple[str, int, bytes | None]) -> Callable[[Path, str], Iterator[Printed]]:
@@ -191,8 +193,8 @@ def _aborted(root: Path, name: str) -> Iterator[Printed]:
         yield row["abortCommand"], (name,)
         yield row["abortCommandBefore30"], (name,)
     text = said(run_kdump(["transactions", "."], root))
-    for command in behind(text, "  abort: ", "  abort before Kafka 3.0: "):
-        yield command, (name,)
+    for command in behind(text, "kafka-transactions.sh --bootstrap-server "):
+        yield f"kafka-transactions.sh --bootstrap-server {command}", (name,)
 
 
 def _asked_for(root: Path, name: str) -> Iterator[Printed]:

@@ -10,7 +10,7 @@ import html5lib
 
 from kdump.render.html.sections import ReportOrigin
 from kdump.render.html.verify import VerifyHtml
-from kdump.render.json.lines import JsonLines
+from kdump.render.row_lines import RowLines
 from kdump.tally import Tally
 from kdump.words.escape import escape
 
@@ -59,7 +59,7 @@ def page_of(
 def rows_of(items: Iterable[Item]) -> list[dict[str, Any]]:
     """The JSON about the same items."""
     written: list[str] = []
-    sink = JsonLines(written.append, lambda _: None, Tally(), wanted=None)
+    sink = RowLines(written.append, lambda _: None, Tally(), wanted=None)
     for item in items:
         sink(item)
     sink.end(0)

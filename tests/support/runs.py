@@ -125,6 +125,12 @@ def _as_shells_say(status: int) -> int:
     return status if status >= 0 else 128 - status
 
 
+def flat(text: bytes | str) -> str:
+    """Return text without line ends and the bars of blocks: sentences stand as they were before they were wrapped."""
+    shown = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
+    return " ".join(shown.replace("\u2503", " ").split())
+
+
 # --- comparing ----------------------------------------------------------------------------------------------
 def differs(what: str, expected: bytes, got: bytes) -> str | None:
     """Describe the first line in which two texts differ; None when they are equal."""

@@ -37,18 +37,18 @@ help_option = option(
 notes_option = option(
     "--notes/--no-notes",
     group="What is shown",
-    default=None,
-    help="In text: list findings of severity note too, or none of them.",
+    default=False,
+    help="In text: list findings of severity note too; else their number stands there.",
 )
 
 format_option = option(
     "--format",
     "layout",
     group="What is shown",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "lines", "json"]),
     default="text",
     show_default=True,
-    help="Layout.",
+    help="Text for people; lines, one fact each, for grep; JSON for programs.",
 )
 
 raw_option = option(
@@ -118,6 +118,10 @@ fail_on_option = option(
     default="error",
     show_default=True,
     help="Which findings make the exit status 3 or 4.",
+)
+
+quiet_option = option(
+    "--quiet", group="What is shown", is_flag=True, help="Nothing on stderr but errors: no hints, no progress bar."
 )
 
 config_option = option(

@@ -38,7 +38,7 @@ engine_options = options(
         help="The Java for Spark; without it JAVA_HOME, PATH, or that of pip.",
     ),
 )
-_MANIFESTS = (".csv", ".json", ".jsonl")
+MANIFESTS = (".csv", ".json", ".jsonl")
 
 
 def roots_of(paths: Sequence[str]) -> Sequence[Root] | None:
@@ -47,7 +47,7 @@ def roots_of(paths: Sequence[str]) -> Sequence[Root] | None:
     Args:
         paths: as the user wrote them.
     """
-    if not any(path.lower().endswith(_MANIFESTS) for path in paths):
+    if not any(path.lower().endswith(MANIFESTS) for path in paths):
         return None
     from kdump.export.origin import ManifestError, read_roots
 

@@ -141,7 +141,7 @@ def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
     forms = (given["key_format"], given["value_format"])
     has_way = classes != (None, None) or forms != (None, None) or given["decoder_command"] is not None
     contents = given["print_data_log"] or decoder not in (None, "none") or has_way
-    if decoder is None and not has_way and given["layout"] == "json":
+    if decoder is None and not has_way and given["layout"] != "text":
         decoder = "auto"
     return RecordFormat(
         deep=given["deep_iteration"] or contents,

@@ -13,18 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
+    from click.shell_completion import CompletionItem
+
     Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 _BEFORE_NOW = pattern(r"-[0-9]+(ms|s|m|h|d)")
 _TIME = pattern(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
-_DIRECTORY = "name the directory of the partition instead: LOGDIR/TOPIC-N"
-_OF_PATHS = ("dump", "verify", "retention", "du", "export", "reindex", "truncate", "patch-header")
-_REPAIRS = ("reindex", "truncate", "patch-header")
+_REPAIRS = ("reindex", "truncate", "patch-header", "undo")
+_OF_PARTITIONS = ("dump", "verify", "retention", "du", "export", "salvage", *_REPAIRS[:3], "find-offset", "find-time")
 _MEANT = {
-    "--topic-partition": (_DIRECTORY, _OF_PATHS),
-    "--topic": (_DIRECTORY, _OF_PATHS),
-    "--partition": (_DIRECTORY, _OF_PATHS),
+    "--partition": ("it is --topic-partition TOPIC-N", _OF_PARTITIONS),
     "--offset": ("--from-offset 72 --to-offset 73 selects offset 72", ("dump",)),
     "--fix": ("kdump verify PATH says which repair fits", ("verify", "dump")),
     "--dry-run": ("without --apply it is a dry run", _REPAIRS),
@@ -44,22 +43,36 @@ class Option(click.Option):
 
     Args:
         group: its heading; the rest as click has it.
+        old: what it was called before: it works still, and nothing shows it.
     """
 
-    def __init__(self, *args: Any, group: Group = "More", **named: Any) -> None:  # noqa: ANN401
-        super().__init__(*args, **named)
+    def __init__(
+        self, declared: Sequence[str], *, group: Group = "More", old: Sequence[str] = (), **named: object
+    ) -> None:
+        super().__init__([*declared, *old], **named)  # type: ignore[arg-type]
         self.group = group
+        self.old = tuple(old)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return how it is written and what it does, without old names."""
+        names = self.opts
+        self.opts = [name for name in names if name not in self.old]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
 
 
-def option(*names: str, group: Group, **named: Any) -> Callable[[Decorated], Decorated]:  # noqa: ANN401
+def option(*names: str, group: Group, old: Sequence[str] = (), **named: Any) -> Callable[[Decorated], Decorated]:  # noqa: ANN401
     """Return what gives a command an option.
 
     Args:
         names: as it is written; and the name of its value, where that is another.
+        old: what it was called before, hidden.
         group: the heading under which the help has it, in the order in which the command has its options.
         named: the rest, as click has it.
     """
-    return click.option(*names, cls=Option, group=group, **named)
+    return click.option(*names, cls=Option, group=group, old=old, **named)
 
 
 def options(*several: Callable[[Decorated], Decorated]) -> Callable[[Decorated], Decorated]:
@@ -118,6 +131,11 @@ class Command(click.Command):
             if example is None:
                 raise
             raise click.UsageError(f"{error.message.rstrip('.')}, for example: {example}", ctx) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return what may stand next: no old name of an option."""
+        old = {name for one in self.params if isinstance(one, Option) for name in one.old}
+        return [item for item in super().shell_complete(ctx, incomplete) if item.value not in old]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options group by group, and the examples."""

@@ -1,4 +1,4 @@
-"""The terminal that a command writes to: colours, tables, and the progress bar."""
+"""What a command writes on, a terminal or a pipe: colours, width, and the progress bar."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import click
 from kdump.cli.options.help import option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
+    from collections.abc import Callable, Mapping
 
     from kdump.render.terminal.progress import Bar
+    from kdump.render.terminal.styled import Paper
 
 _NO_COLOR = {"auto": None, "always": False, "never": True}  # what rich is told; None: it asks NO_COLOR
 color_option = option(
@@ -23,40 +22,43 @@ color_option = option(
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Colours; always: write as on a terminal, wherever stdout goes.",
+    help="Colours; always: in a pipe too.",
 )
 
 
-def console_of(given: dict[str, Any]) -> Console | None:
-    """Return the terminal to write tables to; None where plain text is wanted.
+def paper_of(given: Mapping[str, Any], to: Callable[[str], object] | None = None) -> Paper:
+    """Return what text for people is written on: the terminal, or a pipe, which is as wide as `PIPE_WIDTH`.
 
     Args:
-        given: values of --color and --raw.
+        given: values of --color and --raw, where the command has them.
+        to: takes the text in the place of stdout; None for stdout.
     """
-    color = given["color"]
-    if color != "always" and not sys.stdout.isatty():
-        return None
-    from rich.console import Console
+    from kdump.render.commentary import write
+    from kdump.render.terminal.sentences import columns_of, lines_of
+    from kdump.render.terminal.styled import PIPE_WIDTH, Paper, wants_colour
 
+    columns = columns_of(sys.stdout)
+    color = given.get("color", "auto")
+    if columns is None:
+        return Paper(to or write, PIPE_WIDTH, coloured=wants_colour(color, is_terminal=False))
     # names may have what this terminal, or with --raw any Unicode, has no characters for
-    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
-    return Console(
-        file=sys.stdout,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        no_color=_NO_COLOR[color],
-        force_terminal=True if color == "always" else None,
+    sys.stdout.reconfigure(errors="surrogateescape" if given.get("raw") else "backslashreplace")  # type: ignore[union-attr]
+    return Paper(
+        to or sys.stdout.write,
+        columns,
+        lines_of(sys.stdout),
+        coloured=wants_colour(color, is_terminal=True),
+        ascii_only=not sys.stdout.encoding.lower().startswith("utf"),
+        is_screen=True,
     )
 
 
 def fitter_of_stdout() -> Callable[[str], str]:
-    """Return what wraps whole lines by word where stdout is a terminal, and else leaves them as they are."""
+    """Return what wraps whole lines by word, as wide as the terminal, or as a page in a pipe."""
     from kdump.render.terminal.sentences import columns_of, fitted
+    from kdump.render.terminal.styled import PIPE_WIDTH
 
-    columns = columns_of(sys.stdout)
-    if columns is None:
-        return str
+    columns = columns_of(sys.stdout) or PIPE_WIDTH
     return lambda text: "".join(f"{fitted(line, columns)}\n" for line in text.removesuffix("\n").split("\n"))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,11 @@ from kdump.item import Checked, PartitionChecked, SegmentChecked
 from kdump.render.fold import FileFindings
 from kdump.rows.verdict import Certainty, Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
-from kdump.tally import status
+from kdump.verdict import DAMAGED as IS_DAMAGED
+from kdump.verdict import LOST, SOUND, UNREAD, WARNING, Judgement
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterable
 
     from kdump.item import Item
@@ -36,7 +37,7 @@ CODES = tuple(Code)
 _NUMBER = {code: at for at, code in enumerate(CODES)}
 _SEGMENT_KINDS = (FileKind.TIMEINDEX, FileKind.INDEX, FileKind.TXNINDEX, FileKind.LOG)
 _PATTERN = frozenset("*?[")  # may stand for several paths
-_RANKS = {"DAMAGED": 0, "LOST": 1, "UNREAD": 2, "WARNING": 3, "OK": 4}
+_RANKS = {IS_DAMAGED: 0, LOST: 1, UNREAD: 2, WARNING: 3, SOUND: 4}
 
 
 class FoundInFile(FileFindings):
@@ -77,7 +78,7 @@ class FoundInFile(FileFindings):
     @property
     def word(self) -> str:
         """The verdict."""
-        return status(self.severities())
+        return self.verdict.word()
 
 
 class SegmentFound:
@@ -139,28 +140,31 @@ class PartitionFound:
     @property
     def counts(self) -> Counter[Severity]:
         """How many findings of each severity there are."""
-        found = Counter[Severity]()
+        return +self._verdict.severities
+
+    @property
+    def _verdict(self) -> Judgement:
+        found = Judgement()
         for file in self.files.values():
-            found.update(file.severities())
+            found.join(file.verdict)
         return found
 
     @property
     def word(self) -> str:
         """The verdict."""
         lost = self.checked.offsets_lost if self.checked is not None else len(self.lost.losses)
-        word = status(self.counts, is_lost=lost > 0)
-        return "UNREAD" if self.unread and word != "DAMAGED" else word
+        return self._verdict.word(is_lost=lost > 0, is_unread=self.unread > 0)
 
     @property
     def rank(self) -> int:
         """What comes first: damage, then what is lost, what is not known, warnings, notes, and what is sound."""
         word = _RANKS[self.word]
-        return word if word < _RANKS["OK"] or self.counts else word + 1
+        return word if word < _RANKS[SOUND] or self.counts else word + 1
 
     @property
     def is_sound(self) -> bool:
         """Whether nothing is wrong with it."""
-        return self.rank >= _RANKS["OK"]
+        return self.rank >= _RANKS[SOUND]
 
     @property
     def name(self) -> str:

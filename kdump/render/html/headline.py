@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Severity
-from kdump.tally import LOST
+from kdump.verdict import DAMAGED, LOST, SOUND, WARNING
 from kdump.words.numbers import counted, size
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
     whole = partitions or files or list(found)
     noun = "partition" if partitions or (tally.partitions and not files) else "file" if files else "directory"
     count = len(whole) if partitions or files else max(len(found), tally.partitions)  # a scrub tells of damage only
-    bad = [one for one in whole if one.word == "DAMAGED"]
+    bad = [one for one in whole if one.word == DAMAGED]
     if bad:
-        return "DAMAGED", f"{_of(bad, count, noun)} damaged."
-    if tally.severities[Severity.ERROR]:
-        return "DAMAGED", f"No {noun} is damaged, but other files of the broker are."
+        return DAMAGED, f"{_of(bad, count, noun)} damaged."
+    if tally.damages:
+        return DAMAGED, f"No {noun} is damaged, but other files of the broker are."
     if not tally.files and not partitions:
         return "NOTHING", "Nothing was checked."
     if any(path is not None for path, _ in tally.unchecked):
@@ -61,13 +61,13 @@ def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
         lost = counted(tally.offsets_lost, "offset is", "offsets are")
         return LOST, f"No damage in what is here, but {lost} missing: {_of(lacking, count, noun)} not whole."
     if tally.severities[Severity.WARNING]:
-        suspect = [one for one in whole if one.word == "WARNING"]
+        suspect = [one for one in whole if one.word == WARNING]
         if suspect:
-            return "WARNING", f"No damage; {_of(suspect, count, noun)} not quite as it should be."
-        return "WARNING", "No damage; there are warnings about other files of the broker."
+            return WARNING, f"No damage; {_of(suspect, count, noun)} not quite as it should be."
+        return WARNING, "No damage; there are warnings about other files of the broker."
     if count == 1:
-        return "SOUND", f"No damage: {whole[0].name if whole else f'the {noun}'} is sound."
-    return "SOUND", f"No damage: all {_many(count, noun)} are sound." if count else "No damage."
+        return SOUND, f"No damage: {whole[0].name if whole else f'the {noun}'} is sound."
+    return SOUND, f"No damage: all {_many(count, noun)} are sound." if count else "No damage."
 
 
 def _of(some: Sequence[PartitionFound], count: int, noun: str) -> str:

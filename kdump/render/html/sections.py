@@ -20,6 +20,7 @@ from kdump.render.text.manual import told
 from kdump.render.text.verify import instead_of, prediction_sentences
 from kdump.tally import NO_RECORDS
 from kdump.value import Value
+from kdump.verdict import SOUND
 from kdump.words.numbers import byte_span, counted, size
 from kdump.words.times import iso
 
@@ -593,7 +594,7 @@ def _outcomes(partitions: Iterable[PartitionFound]) -> Iterator[dict[str, Any]]:
 
 # --- replicas -----------------------------------------------------------------------------------------------
 def _differs(one: PartitionFound) -> bool:
-    return one.word != "OK" or bool(one.lost.losses)
+    return one.word != SOUND or bool(one.lost.losses)
 
 
 def _compared(name: str, replicas: Sequence[PartitionFound]) -> dict[str, Any]:

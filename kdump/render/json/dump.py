@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from kdump.dispatch import takes
-from kdump.finding import Finding, Severity
+from kdump.finding import Finding
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
@@ -28,12 +27,13 @@ from kdump.item import (
 from kdump.render.dump_sink import DumpSink
 from kdump.render.json.writer import JsonWriter
 from kdump.render.text.dump import error_to
-from kdump.rows.files import UNREAD, FileRow, SegmentRow
+from kdump.rows.files import FileRow, SegmentRow
 from kdump.rows.json_lines import line, name, row_json
 from kdump.rows.stats import Figures
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
-from kdump.tally import Tally, status
+from kdump.tally import Tally
+from kdump.verdict import Judgement
 from kdump.words.escape import escape
 
 if TYPE_CHECKING:
@@ -159,10 +159,10 @@ class DumpJson(DumpSink):
         self._file = FileStart("")
         self._entries = 0  # of an index, so far
         self._log: _Log | None = None
-        self._severities: Counter[Severity] = Counter()
+        self._verdict = Judgement()  # on it
         self._unread = False  # the log in hand could not be read to its end
         self._directories: set[str] = set()
-        self._held: dict[str, tuple[FileStart, _Log, Counter[Severity], bool]] = {}  # of those that are followed
+        self._held: dict[str, tuple[FileStart, _Log, Judgement, bool]] = {}  # of those that are followed
 
     @takes(Chunk)
     def _chunk(self, chunk: Chunk) -> None:
@@ -174,7 +174,7 @@ class DumpJson(DumpSink):
     @takes(Finding)
     def _finding(self, finding: Finding) -> None:
         self._tally.see(finding)
-        self._severities[finding.severity] += 1 + (finding.more or 0)
+        self._verdict.add(finding)
         self._line(row_json(finding))
 
     @takes(Complaint, SanityFailed)
@@ -207,7 +207,7 @@ class DumpJson(DumpSink):
         assert not dead
         self._segment()
         for held in self._held.values():
-            self._file, self._log, self._severities, self._unread = held
+            self._file, self._log, self._verdict, self._unread = held
             self._segment()
         self._line(row_json(self._tally.summary(self._exit_status())))
         self._writer.flush()
@@ -215,13 +215,13 @@ class DumpJson(DumpSink):
     @property
     def state(self) -> object:
         """What was shown so far, as far as what comes next hangs on it."""
-        where = self._file, self._entries, self._log, self._severities, self._unread
+        where = self._file, self._entries, self._log, self._verdict, self._unread
         return (*where, self._tally, self._directories)
 
     def resume(self, state: Any) -> None:  # noqa: ANN401 (what `state` was)
         """Go on from what another sink has shown."""
         *where, self._tally, self._directories = state
-        self._file, self._entries, self._log, self._severities, self._unread = where
+        self._file, self._entries, self._log, self._verdict, self._unread = where
 
     def go_on(self, file: FileStart) -> None:
         """Take in hand a file that another sink has begun to show."""
@@ -252,7 +252,7 @@ class DumpJson(DumpSink):
     def _start(self, file: FileStart) -> None:
         self._segment()
         self._file, self._entries = file, 0
-        self._severities.clear()
+        self._verdict = Judgement()
         self._unread = False
         assert file.kind is not None
         assert file.size is not None
@@ -275,11 +275,11 @@ class DumpJson(DumpSink):
         """Take in hand a file of one directory; what was in hand of another one goes on later."""
         directory = os.path.dirname(turn.file.path)
         if self._log is not None:
-            self._held[os.path.dirname(self._file.path)] = self._file, self._log, self._severities, self._unread
+            self._held[os.path.dirname(self._file.path)] = self._file, self._log, self._verdict, self._unread
         if directory in self._held:
-            self._file, self._log, self._severities, self._unread = self._held.pop(directory)
+            self._file, self._log, self._verdict, self._unread = self._held.pop(directory)
         else:
-            self._file, self._log, self._severities, self._unread = turn.file, None, Counter(), False
+            self._file, self._log, self._verdict, self._unread = turn.file, None, Judgement(), False
         if turn.is_new:
             self._start(turn.file)
         else:
@@ -297,7 +297,6 @@ class DumpJson(DumpSink):
         if self._file.kind is not FileKind.LOG or self._stats:
             return
         base = self._file.base_offset
-        is_unread = self._unread and not self._severities[Severity.ERROR]
         row = SegmentRow(
             self._file.path,
             base,
@@ -307,7 +306,7 @@ class DumpJson(DumpSink):
             records=log.records,
             first_timestamp=log.first_timestamp,
             max_timestamp=log.max_timestamp,
-            status=UNREAD if is_unread else status(self._severities),
+            status=self._verdict.word(is_unread=self._unread),
         )
         self._line(row_json(row))
 

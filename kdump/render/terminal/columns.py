@@ -1,30 +1,30 @@
-"""Tables that fit: long names are shortened in the middle, then columns are left out, and no cell is wrapped."""
+"""Tables that fit: the columns that are needed least are left out, then what names need goes to the next line."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, chop_cells
-from rich.text import Text
-
 from kdump.finding import Severity
+from kdump.render.terminal.sentences import command_at
+from kdump.render.terminal.styled import Text, cell_len, clipped
 from kdump.render.text.findings import finding_line
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import Console
+    from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
+    from kdump.render.terminal.styled import Paper
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 """Of what stands for a severity; a sentence about more than a note is bold too."""
 NARROWEST = 80
 """Columns of a terminal, below which a table would cut its cells."""
 _GAP = "  "
-_SHORT = 24  # columns down to which a name is shortened before a column is left out
-_LEAST = 12  # columns down to which it is shortened when nothing can be left out any more
+_LEAST_ROOM = 8  # columns, below which every letter would have a line
+_SHORT = 16  # columns that a name keeps before a column is left out
+_LEAST = 10  # columns that it keeps when nothing can be left out any more
+_MARKS = "-._/,;:="  # behind which a name is broken
 
 
 class TableColumn(Value):
@@ -33,18 +33,16 @@ class TableColumn(Value):
     name: str  # its heading
     right: bool = False  # numbers are set to the right
     drop: int = 0  # which goes first when there is no room, the highest; 0 for one that always stays
-    shrink: bool = False  # its cells may be shortened
-    listed: bool = False  # they are names between commas: whole ones are left out, and counted
+    shrink: bool = False  # its cells may take more than one line
+    listed: bool = False  # they are names between commas: on a screen some are counted only
 
 
 def shortened(text: str, room: int) -> str:
-    """Return a text that takes no more columns than there are, its middle left out."""
+    """Return a text that takes no more columns than there are, its middle left out: for what moves, as a bar."""
     if cell_len(text) <= room or room < 1:
         return text
     head = (room - 1) // 2
-    start = chop_cells(text, head)[0] if head else ""
-    end = chop_cells(text[::-1], room - 1 - head)[0][::-1]
-    return f"{start}…{end}"
+    return f"{clipped(text, head)}…{clipped(text[::-1], room - 1 - head)[::-1]}"
 
 
 def _some_of(text: str, room: int) -> str:
@@ -54,28 +52,35 @@ def _some_of(text: str, room: int) -> str:
         some = f"{', '.join(names[:kept])}, {len(names) - kept} more"
         if cell_len(some) <= room:
             return some
-    more = f", {len(names) - 1} more" if len(names) > 1 else ""
-    return shortened(names[0], room - len(more)) + more if room > len(more) else shortened(text, room)
+    return text
 
 
-def write_table(console: Console, columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]]) -> None:
+def write_table(paper: Paper, columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]]) -> None:
     """Write a table with a line of headings; columns that are left out are named below it.
 
+    A cell that is longer than its column goes on in the next line: nothing of it is lost.
+
     Args:
-        console: the terminal.
+        paper: what it is written on.
         columns: of the table.
         rows: the cells of each row.
     """
-    widths = fitting(columns, rows, console.width)
+    widths = fitting(columns, rows, paper.width)
     kept = [number for number, width in enumerate(widths) if width]
-    heads = [Text(column.name, style="bold") for column in columns]
+    heads = [Text(column.name, "bold") for column in columns]
     for row in (heads, *rows):
-        line = Text(_GAP).join([_cell(row[number], columns[number], widths[number]) for number in kept])
-        line.rstrip()
-        console.print(line, soft_wrap=True)
+        cells = [_cell(row[number], columns[number], widths[number], is_screen=paper.is_screen) for number in kept]
+        for at in range(max(map(len, cells))):
+            line = [
+                (lines[at] if at < len(lines) else Text()).padded(
+                    widths[number] - (lines[at].cell_len if at < len(lines) else 0), left=columns[number].right
+                )
+                for number, lines in zip(kept, cells, strict=True)
+            ]
+            paper.line(_stripped(Text(_GAP).joined(line)))
     left = [column.name for number, column in enumerate(columns) if not widths[number] and _has_cells(rows, number)]
     if left:
-        console.print(Text(f"(no room for: {', '.join(left)})", style="bright_black"), soft_wrap=True)
+        write_sentence(paper, Text(f"hidden: {', '.join(left)} (--format lines has them)", "bright_black"))
 
 
 def fitting(columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]], width: int) -> list[int]:
@@ -116,42 +121,78 @@ def _has_cells(rows: Sequence[Sequence[Text]], number: int) -> bool:
     return any(row[number].cell_len for row in rows)
 
 
-def _cell(cell: Text, column: TableColumn, width: int) -> Text:
-    if cell.cell_len > width:
-        shorter = _some_of if column.listed else shortened
-        cell = Text(shorter(cell.plain, width), style=cell.style)
-    cell = cell.copy()
-    blanks = max(0, width - cell.cell_len)
-    (cell.pad_left if column.right else cell.pad_right)(blanks)
-    return cell
+def _cell(cell: Text, column: TableColumn, width: int, *, is_screen: bool) -> list[Text]:
+    """Return the lines of a cell."""
+    if cell.cell_len <= width:
+        return [cell]
+    plain = cell.plain
+    if column.listed and is_screen:
+        plain = _some_of(plain, width)
+    return [Text(line, cell.style) for line in _broken(plain, width)]
+
+
+def _broken(text: str, width: int) -> Iterator[str]:
+    """Yield the lines of a cell: broken at a blank, else behind a mark that names have, else where the room ends."""
+    while cell_len(text) > width:
+        fits = clipped(text, width) or text[0]
+        end = fits.rfind(" ") if text[len(fits)] != " " else len(fits)
+        if end <= 0:
+            end = max(fits.rfind(mark) for mark in _MARKS) + 1 or len(fits)
+        yield text[:end].rstrip(" ")
+        text = text[end:].lstrip(" ")
+    yield text
+
+
+def _stripped(line: Text) -> Text:
+    return line.cut(0, len(line.plain.rstrip(" ")))
 
 
 def texts(cells: Sequence[str], style: str = "") -> list[Text]:
     """Return cells of one style."""
-    return [Text(cell, style=style) for cell in cells]
+    return [Text(cell, style) for cell in cells]
 
 
-def write_sentence(console: Console, text: Text) -> None:
+def folded_lines(text: Text, width: int, first: Text | None = None, rest: Text | None = None) -> Iterator[Text]:
+    """Yield a text wrapped by word; a command in it stands on a line by itself, with all behind it.
+
+    Args:
+        text: without line ends.
+        width: columns of a line.
+        first, rest: what stands before its first line, and before the others.
+    """
+    prefix, later = first or Text(), rest or Text()
+    if prefix.cell_len + text.cell_len <= width:
+        yield Text.of((prefix, text))
+        return
+    plain = text.plain
+    begin = command_at(plain)
+    room = max(_LEAST_ROOM, width - max(prefix.cell_len, later.cell_len))
+    for line in text.cut(0, begin).wrapped(room):
+        yield Text.of((prefix, line))
+        prefix = later
+    if begin < len(plain):
+        yield Text.of((prefix, text.cut(begin)))
+
+
+def write_sentence(paper: Paper, text: Text) -> None:
     """Write a text wrapped by word, all lines but the first set in by two columns more than that one.
 
     Args:
-        console: the terminal.
+        paper: what it is written on.
         text: without line ends.
     """
-    indent = len(text.plain) - len(text.plain.lstrip(" ")) + 2
-    for number, line in enumerate(text.wrap(console, max(8, console.width - indent), overflow="fold")):
-        line.rstrip()
-        if number:
-            line.pad_left(indent)
-        console.print(line, soft_wrap=True)
+    plain = text.plain
+    indent = len(plain) - len(plain.lstrip(" "))
+    for line in folded_lines(text.cut(indent), paper.width, Text(" " * indent), Text(" " * (indent + 2))):
+        paper.line(line)
 
 
-def write_finding(console: Console, finding: Finding) -> None:
+def write_finding(paper: Paper, finding: Finding) -> None:
     """Write the line of a finding in the colour of its severity.
 
     Args:
-        console: the terminal.
+        paper: what it is written on.
         finding: what is wrong.
     """
     weight = "" if finding.severity is Severity.NOTE else "bold "
-    write_sentence(console, Text(finding_line(finding), style=f"{weight}{COLOURS[finding.severity]}"))
+    write_sentence(paper, Text(finding_line(finding), f"{weight}{COLOURS[finding.severity]}"))

@@ -1,14 +1,13 @@
-"""What groups, transactions and clusters came to, for people at a terminal: aligned tables, numbers with separators.
+"""What groups, transactions and clusters came to, for people: aligned tables, numbers with separators.
 
-The facts are those of the plain text; a table is written when the partition of its rows is done, that of a share group
+A table is written when the partition of its rows is done, that of a share group
 at the end: its partitions are in other logs than the group.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
-
-from rich.text import Text
 
 from kdump.dispatch import takes
 from kdump.finding import Severity
@@ -16,8 +15,9 @@ from kdump.item import Checked
 from kdump.render.coordinators import CoordinatorSink
 from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
 from kdump.render.terminal.sink import TableSink
+from kdump.render.terminal.styled import Text
 from kdump.render.text.cluster import cluster_tables
-from kdump.render.text.coordinators import CAUTION, row_line, time, value_text
+from kdump.render.text.coordinators import CAUTION, time
 from kdump.rows.coordinators import (
     SHARE,
     ChangeRow,
@@ -28,14 +28,14 @@ from kdump.rows.coordinators import (
     OpenRow,
     TransactionRow,
 )
+from kdump.rows.fact_lines import facts, row_facts
 from kdump.words.numbers import counted, offset_span, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console
-
     from kdump.finding import Finding
+    from kdump.render.terminal.styled import Paper
     from kdump.storage.file_source import OpenFailure
     from kdump.value import Value
 
@@ -55,7 +55,7 @@ _TRANSACTIONS = (
     TableColumn("transactional id", shrink=True),
     TableColumn("producer", right=True, drop=1),
     TableColumn("epoch", right=True, drop=2),
-    TableColumn("last update", drop=3),
+    TableColumn("last update"),
     TableColumn("partitions", shrink=True, listed=True),
 )
 _CHANGES = (
@@ -63,7 +63,7 @@ _CHANGES = (
     TableColumn("record at", right=True, drop=2),
     TableColumn("what", drop=3),
     TableColumn("name", shrink=True),
-    TableColumn("field"),
+    TableColumn("field", shrink=True),
     TableColumn("before", shrink=True),
     TableColumn("after", shrink=True),
     TableColumn("notes", shrink=True),
@@ -74,13 +74,14 @@ class CoordinatorTable(CoordinatorSink, TableSink):
     """Writes tables.
 
     Args:
-        console: the terminal.
+        paper: what they are written on.
         error: takes one line for stderr.
         raw: write names as they are.
+        notes: list notes; else they are counted.
     """
 
-    def __init__(self, console: Console, error: Callable[[str], None], *, raw: bool) -> None:
-        super().__init__(console, error, raw=raw)
+    def __init__(self, paper: Paper, error: Callable[[str], None], *, raw: bool, notes: bool = False) -> None:
+        super().__init__(paper, error, raw=raw, notes=notes)
         self._groups: dict[str, GroupRow] = {}
         self._shares: list[GroupRow | CommitRow] = []
         self._told = self._inexact = 0  # rows that say whether they are exact, and those that are not
@@ -134,9 +135,10 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         self._flush()
         if self._inexact:
             said = f"not exact: {self._inexact:,} of {counted(self._told, 'line')}: newer values may be lost or erased"
-            write_sentence(self._console, Text(said, style="yellow"))
+            write_sentence(self._paper, Text(said, "yellow"))
         elif self._told and not self._lacks:
-            write_sentence(self._console, Text("exact: no newer value is lost or erased", style="green"))
+            write_sentence(self._paper, Text("exact: no newer value is lost or erased", "green"))
+        self._conclude()
 
     @takes(Checked)
     def _flush(self, _item: object = None) -> None:
@@ -144,10 +146,12 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         exact.extend(row.exact for row in self._without_commits())
         self._told += len(exact)
         self._inexact += exact.count(False)
-        rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes, *self._cluster]
-        if self._console.width < NARROWEST:  # nothing may be lost: a line each
+        rows: list[Any] = [*self._groups.values(), *self._commits, *self._transactions, *self._changes, *self._cluster]
+        if self._paper.width < NARROWEST:  # nothing may be lost: a line each
             for row in rows:
-                write_sentence(self._console, Text(row_line(row) or ""))
+                told = facts(row.kind, row.fields) if isinstance(row, ClusterRow) else row_facts(row)
+                for line in told.splitlines():
+                    write_sentence(self._paper, Text(line))
         else:
             self._group_tables()
             self._transaction_table()
@@ -167,16 +171,16 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         for row in self._commits:
             of_group.setdefault(row.group, []).append(row)
         for name, commits in of_group.items():
-            head = Text(self._safe(name), style="bold")
+            head = Text(self._safe(name), "bold")
             group = self._groups.get(name)
             if group is not None:
                 protocol = f"   {self._safe(group.protocol)}" if group.protocol else ""
                 count = f"{group.members:,} member" + ("" if group.members == 1 else "s")
                 said = f"   {group.group_type}   {group.state}   epoch {group.epoch}{protocol}   {count}"
-                head.append(said, style="not bold")
+                head.append(said, "not bold")
                 if not (commits or group.exact):
-                    head.append("   not exact", style="not bold")
-            write_sentence(self._console, head)
+                    head.append("   not exact", "not bold")
+            write_sentence(self._paper, head)
             if not commits:
                 continue
             rows = []
@@ -189,7 +193,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
                 end = "" if row.log_end_offset is None else str(row.log_end_offset)
                 cells = where, str(row.offset), end, lag, time(row.commit_timestamp), ", ".join(notes)
                 rows.append(texts(cells))
-            write_table(self._console, _COMMITS, rows)
+            write_table(self._paper, _COMMITS, rows)
 
     def _transaction_table(self) -> None:
         if not self._transactions:
@@ -200,18 +204,18 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             ids = str(row.producer_id), str(row.producer_epoch)
             name = self._safe(row.transactional_id) or '""'
             rows.append(texts((row.state, name, *ids, time(row.last_update_timestamp), partitions)))
-        write_table(self._console, _TRANSACTIONS, rows)
+        write_table(self._paper, _TRANSACTIONS, rows)
 
     def _cluster_tables(self) -> None:
         for number, (names, cells) in enumerate(cluster_tables(self._cluster)):
             if number:
-                self._console.print()
+                self._paper.line()
             last = len(names) - 1
             columns = [
                 TableColumn(name, right=name in _RIGHT, drop=at if 0 < at < last else 0, shrink=name not in _RIGHT)
                 for at, name in enumerate(names)
             ]
-            write_table(self._console, columns, [texts([self._safe(cell) for cell in row]) for row in cells])
+            write_table(self._paper, columns, [texts([self._safe(cell) for cell in row]) for row in cells])
 
     def _change_table(self) -> None:
         if not self._changes:
@@ -224,8 +228,8 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             times = row.field.endswith("Timestamp")
             values = [self._value(value, is_time=times) for value in (row.before, row.after)]
             cells = time(row.timestamp), offset, row.what, self._safe(row.name), row.field, *values, row.stands_out
-            rows.append(texts(cells, style="bold yellow" if row.stands_out else ""))
-        write_table(self._console, _CHANGES, rows)
+            rows.append(texts(cells, "bold yellow" if row.stands_out else ""))
+        write_table(self._paper, _CHANGES, rows)
 
     def _value(self, value: object, *, is_time: bool) -> str:
         if value is None:
@@ -234,21 +238,21 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             return self._safe(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return time(value) if is_time else str(value)
-        return self._safe(value_text(value, is_time=False))
+        return self._safe(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
     @takes(OpenRow)
     def _open(self, row: OpenRow) -> None:
         where = f"{self._safe(row.topic)}-{row.partition}"
         verdict = {True: "HANGING", False: "open", None: "open, nobody can tell for how long"}[row.hanging]
-        head = Text(f"{where}   {verdict}", style="bold red" if row.hanging else "bold")
+        head = Text(f"{where}   {verdict}", "bold red" if row.hanging else "bold")
         blocks = f"{row.blocked_records:,} records, {size(row.blocked_bytes)}"
         name = "" if row.transactional_id is None else f" ({self._safe(row.transactional_id)})"
         who = f"producer {row.producer_id} epoch {row.producer_epoch}{name}"
-        head.append(f"   {who}   since {time(row.since_timestamp)}", style="not bold")
-        write_sentence(self._console, head)
-        write_sentence(self._console, Text(f"  {offset_span(row.first_offset, row.log_end_offset)}: blocks {blocks}"))
-        write_sentence(self._console, Text(f"  {self._safe(row.why)}"))
+        head.append(f"   {who}   since {time(row.since_timestamp)}", "not bold")
+        write_sentence(self._paper, head)
+        write_sentence(self._paper, Text(f"  {offset_span(row.first_offset, row.log_end_offset)}: blocks {blocks}"))
+        write_sentence(self._paper, Text(f"  {self._safe(row.why)}"))
         if row.hanging:
-            self._console.print(Text(f"  {self._safe(row.abort_command)}"), soft_wrap=True)
-            self._console.print(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before30)}"), soft_wrap=True)
-            write_sentence(self._console, Text(f"  {CAUTION}", style="yellow"))
+            self._paper.line(Text(f"  {self._safe(row.abort_command)}"))
+            self._paper.line(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before30)}"))
+            write_sentence(self._paper, Text(f"  {CAUTION}", "yellow"))

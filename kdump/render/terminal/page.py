@@ -1,25 +1,23 @@
-"""Rows, blocks of findings and a last line on a terminal: aligned where there is room, wrapped by word, none cut."""
+"""Rows, blocks of findings and a last line: aligned where there is room, wrapped by word, none cut."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from kdump.render.terminal.columns import COLOURS, shortened
-from kdump.render.terminal.sentences import command_at
+from kdump.render.terminal.columns import COLOURS, folded_lines
+from kdump.render.terminal.styled import Text
 from kdump.render.text.findings import remedy_text
+from kdump.verdict import DAMAGED, LOST, SOUND, UNREAD, WARNING
 from kdump.words.escape import escape
 from kdump.words.numbers import byte_span, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rich.console import Console
-
     from kdump.finding import Finding, Severity
     from kdump.render.fold import Folded
+    from kdump.render.terminal.styled import Paper
 
 _NARROW = 80  # columns, below which nothing is aligned
 _BELOW = 6  # lines of a screen that are left for what is not folded
@@ -27,7 +25,6 @@ _GAP = "   "
 _CELL_GAP = "  "  # between the columns of a row
 _VERDICT = 7  # columns of the verdict, which stands first
 _SHORT = 24  # columns that a name may want before others go
-_LEAST = 12  # columns that a name has in any case
 _FIRST_TO_GO = (1, 3, 2)  # columns that are left out where there is no room: segments, size, offsets
 _HEAD = 30  # columns of severity, code and name
 _LINE = 100  # columns after which nothing is set to the right
@@ -35,24 +32,24 @@ _BEHIND = 10  # columns of a few notes, so that rows with and without them stand
 _WIDTHS = (22, 10, 14, 8)  # of the columns of a partition; they grow
 _WIDEST = 40  # columns that one name may take from all others
 _LEFT = (0, 2)  # columns that are set to the left
-_STYLES = {"OK": "green", "WARNING": "bold yellow", "DAMAGED": "bold red", "UNREAD": "bold red", "LOST": "bold red"}
+_STYLES = {SOUND: "green", WARNING: "bold yellow", DAMAGED: "bold red", UNREAD: "bold red", LOST: "bold red"}
 
 
 class Page:
-    """Writes to a terminal.
+    """Writes the report of verify.
 
     Args:
-        console: the terminal.
+        paper: what it is written on.
         before: called before something is written.
         fold: count sound rows after a screenful instead of writing them.
     """
 
-    def __init__(self, console: Console, before: Callable[[], None], *, fold: bool) -> None:
-        self._console = console
+    def __init__(self, paper: Paper, before: Callable[[], None], *, fold: bool) -> None:
+        self._paper = paper
         self._before = before
         self._fold = fold
-        self._is_wide = console.width >= _NARROW
-        self._bar = "|" if console.options.ascii_only else "┃"
+        self._is_wide = paper.width >= _NARROW
+        self._bar = "|" if paper.ascii_only else "┃"
         self._widths = list(_WIDTHS)
         self._rows = 0
         self._folded: Counter[str] = Counter()
@@ -68,46 +65,43 @@ class Page:
             word: the verdict.
             reasons: what the verdict rests on; may be empty.
         """
-        if word == "OK" and self._fold and self._rows >= self._console.height - _BELOW:
+        if word == SOUND and self._fold and self._rows >= self._paper.height - _BELOW:
             self._folded[noun] += 1
             return
         self._rows += 1
         self._separate(is_block=False)
-        verdict = Text((word.lower() if word == "OK" else word).ljust(_VERDICT), style=_STYLES[word])
-        columns = [Text(name, style="bold"), *map(Text, cells)]
+        verdict = Text(word.ljust(_VERDICT), _STYLES[word])
+        columns = [Text(name, "bold"), *map(Text, cells)]
         if self._is_wide:
             self._fit(columns, len(_CELL_GAP) + len(reasons) if reasons else 0, is_aligned=noun == "partition")
         columns = [verdict, *(column for column in columns if column.cell_len)]
-        self._write(Text(_CELL_GAP).join([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
+        self._write(Text(_CELL_GAP).joined([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
 
     def _fit(self, columns: list[Text], behind: int, *, is_aligned: bool) -> None:
-        """Align columns, and let them fit: a long name is shortened in the middle, then columns are left out.
+        """Align columns, and let them fit: those that are needed least are left out. A name is always whole.
 
         Args:
             columns: name, and what is known of it; changed.
-            behind: columns of the terminal that are needed behind them.
+            behind: columns of the paper that are needed behind them.
             is_aligned: the columns stand below those of other rows.
         """
-        room = self._console.width - _VERDICT - len(_CELL_GAP) - max(behind, _BEHIND if is_aligned else 0)
+        room = self._paper.width - _VERDICT - len(_CELL_GAP) - max(behind, _BEHIND if is_aligned else 0)
         widths = [column.cell_len for column in columns]
         if is_aligned:
             for at, width in enumerate(widths):
                 self._widths[at] = max(self._widths[at], min(width, _WIDEST))
             widths = [max(width, least) for width, least in zip(widths, self._widths, strict=True)]
-        name = columns[0].cell_len
-        widths[0] = min(widths[0], max(_WIDEST, name))
         others = sum(width + len(_CELL_GAP) for width in widths[1:] if width)
-        for at in _FIRST_TO_GO:  # no name needs more than this
-            if at < len(columns) and min(name, _SHORT) + others > room:
+        for at in _FIRST_TO_GO:
+            if at < len(columns) and min(columns[0].cell_len, _SHORT) + others > room:
                 others -= widths[at] + len(_CELL_GAP)
                 columns[at] = Text()
                 widths[at] = 0
-        widths[0] = max(_LEAST, min(widths[0], room - others))
-        columns[0] = Text(shortened(columns[0].plain, widths[0]), style="bold")
+        widths[0] = max(columns[0].cell_len, min(widths[0], room - others))
         for at, column in enumerate(columns):
             if is_aligned:
                 blanks = max(0, widths[at] - column.cell_len)
-                (column.pad_right if at in _LEFT else column.pad_left)(blanks)
+                columns[at] = column.padded(blanks, left=at not in _LEFT)
 
     def block(self, heading: str | None, findings: Sequence[Finding], folded: Iterable[Folded]) -> None:
         """Write findings of one file; nothing when there are none.
@@ -120,17 +114,18 @@ class Page:
         blocks = list(_told(findings, is_wide=self._is_wide))
         for one in folded:
             head = _severity(one.severity).append(f" {one.first.code.name} {one.first.code.slug}")
-            blocks.append((one.severity, [Text(_GAP).join((head, *_span(one))), Text(escape(one.sentence))]))
+            blocks.append((one.severity, [Text(_GAP).joined((head, *_span(one))), Text(escape(one.sentence))]))
         if not blocks:
             return
         self._separate(is_block=True)
         if heading is not None:
-            self._write(Text(heading, style="bold"), Text("  "), Text("    "))
+            self._write(Text(heading, "bold"), Text("  "), Text("    "))
         for severity, texts in blocks:
-            bar = Text.assemble("  ", (self._bar, COLOURS[severity]), " ")
-            self._write(texts[0], bar, bar + "    ")
+            bar = Text.of(("  ", Text(self._bar, COLOURS[severity]), " "))
+            behind = Text.of((bar, "    "))
+            self._write(texts[0], bar, behind)
             for text in texts[1:]:
-                self._write(text, bar + "  ", bar + "    ")
+                self._write(text, Text.of((bar, "  ")), behind)
 
     def forecast(self, heading: str, rows: Sequence[tuple[str, Sequence[str], bool]]) -> None:
         """Write what is going to happen to something.
@@ -140,13 +135,13 @@ class Page:
             rows: each with a word for the case, sentences, and whether the last one is bad news.
         """
         self._separate(is_block=True)
-        self._write(Text(heading, style="bold"), Text("  "), Text("    "))
+        self._write(Text(heading, "bold"), Text("  "), Text("    "))
         width = max(len(word) for word, _, _ in rows) + len(_GAP)
         for word, sentences, is_bad in rows:
             first = Text(f"    {word}".ljust(width + 4))
             for sentence in sentences:
                 style = "bold red" if is_bad and sentence is sentences[-1] else ""
-                self._write(Text(sentence, style=style), first, Text(" " * (width + 4)))
+                self._write(Text(sentence, style), first, Text(" " * (width + 4)))
                 first = Text(" " * (width + 4))
 
     def lost(self, heading: str, sentence: str) -> None:
@@ -157,8 +152,8 @@ class Page:
             sentence: what is lost, safe to show.
         """
         self._separate(is_block=True)
-        self._write(Text(heading, style="bold"), Text("  "), Text("    "))
-        self._write(Text(sentence, style="bold red"), Text("    "), Text("      "))
+        self._write(Text(heading, "bold"), Text("  "), Text("    "))
+        self._write(Text(sentence, "bold red"), Text("    "), Text("      "))
 
     def steps(self, rows: Sequence[tuple[int, str | None, str]]) -> None:
         """Write what to do next; nothing when there is nothing to do.
@@ -174,15 +169,13 @@ class Page:
         if any(word not in {"", "salvage", "verify"} for word in words):
             others = "the others show" if said else "each command shows"
             said.append(f"{others} only a plan until --apply --quarantine DIR is added")
-        self._write(
-            Text("next steps", style="bold").append(f" ({'; '.join(said)})" if said else ""), Text(""), Text("  ")
-        )
+        self._write(Text("next steps", "bold").append(f" ({'; '.join(said)})" if said else ""), Text(""), Text("  "))
         width = len(str(rows[-1][0]))
         for number, command, why in rows:
             first, rest = Text(f"  {number:>{width}}  "), Text(" " * (width + 4))
             if command is not None:
                 self._before()
-                self._console.print(Text.assemble(first, command), soft_wrap=True)
+                self._paper.line(Text.of((first, command)))
                 first = rest
             self._write(Text(escape(why)), first, rest)
 
@@ -194,30 +187,30 @@ class Page:
     def folded(self) -> None:
         """Say how many rows were left out."""
         for noun, count in self._folded.items():
-            self.note(f"{count:,} more {noun}{'' if count == 1 else 's'}: ok (--no-fold lists them)")
+            self.note(f"{count:,} more {noun}{'' if count == 1 else 's'}: sound (--no-fold lists them)")
 
     def last(self, parts: Sequence[str], right: str) -> None:
         """Write the last line; one that is too long ends between two parts.
 
         Args:
             parts: what there was, and the verdict, each with the mark behind it.
-            right: what it took.
+            right: what stands at the right end; may be empty.
         """
         self._separate(is_block=False)
-        width = self._console.width
+        width = self._paper.width
         lines: list[str] = []
         for part in parts:
             if lines and len(lines[-1]) + 1 + len(part) <= width:
                 lines[-1] += f" {part}"
             else:
                 lines.append(part)
-        gap = max(min(width, _LINE) - len(lines[-1]) - len(right), len(_GAP))
+        gap = max(min(width, _LINE) - len(lines[-1]) - len(right), len(_GAP)) if right else 0
         if len(lines[-1]) + gap + len(right) <= width:
             lines[-1] += f"{' ' * gap}{right}"
         else:
             lines.append(right)
         for line in lines:
-            self._write(Text(line, style="bold"))
+            self._write(Text(line, "bold"))
 
     def _separate(self, *, is_block: bool) -> None:
         """An empty line between rows and blocks."""
@@ -234,18 +227,8 @@ class Page:
         """
         self._before()
         self.is_empty = False
-        prefix, later = first or Text(), rest or Text()
-        if prefix.cell_len + text.cell_len <= self._console.width:
-            self._console.print(Text.assemble(prefix, text), soft_wrap=True)
-            return
-        room = max(8, self._console.width - max(prefix.cell_len, later.cell_len))
-        words, command = text.divide([command_at(text.plain)])
-        for line in words.wrap(self._console, room, overflow="fold") or [Text()]:
-            line.rstrip()
-            self._console.print(Text.assemble(prefix, line), soft_wrap=True)
-            prefix = later
-        if command:
-            self._console.print(Text.assemble(prefix, command), soft_wrap=True)
+        for line in folded_lines(text, self._paper.width, first, rest):
+            self._paper.line(line)
 
 
 def _told(findings: Sequence[Finding], *, is_wide: bool) -> Iterator[tuple[Severity, list[Text]]]:
@@ -272,8 +255,8 @@ def _head(finding: Finding, *, is_wide: bool) -> Text:
     if finding.field not in (None, "crc"):  # two CRCs are in the sentence
         places.append(_field(finding))
     if places and is_wide:
-        head.pad_right(max(0, _HEAD - head.cell_len))
-    return Text(_GAP).join([head, *map(Text, places)])
+        head = head.padded(_HEAD - head.cell_len)
+    return Text(_GAP).joined([head, *map(Text, places)])
 
 
 def _span(folded: Folded) -> Iterator[Text]:
@@ -289,7 +272,7 @@ def _span(folded: Folded) -> Iterator[Text]:
 
 
 def _severity(severity: Severity) -> Text:
-    return Text.assemble((severity.value, COLOURS[severity]))
+    return Text.of((Text(severity.value, COLOURS[severity]),))
 
 
 def _field(finding: Finding) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
@@ -34,8 +35,36 @@ _LEAST_PATH = 14  # columns for the file in hand
 _LONG_NAME = pattern(r"^\d{15}(?=\d{5}\.)")
 
 
+def end_on_interrupt(sentence: Callable[[], str], bar: Bar | None = None) -> None:
+    """On Ctrl-C say one sentence on stderr, then end as every program does that is interrupted.
+
+    Args:
+        sentence: returns it.
+        bar: taken away before; None where there is none.
+    """
+    owner = os.getpid()
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() == owner:  # a process that was forked says nothing
+            with suppress(OSError, ValueError, RuntimeError):  # stderr was at work itself, or is gone
+                stream = sys.stderr if bar is None else bar.stream
+                if bar is not None:
+                    bar.hide()
+                stream.write(f"kdump: {sentence()}\n")
+                stream.flush()
+        os.kill(os.getpid(), number)
+
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        with suppress(ValueError):  # only the first thread of a program may
+            signal.signal(signal.SIGINT, end)
+
+
 class Bar:
     """A progress bar.
+
+    Attributes:
+        found: returns what was found so far, for the sentence that Ctrl-C leaves; empty for nothing.
 
     Args:
         verb: of the work that runs.
@@ -56,16 +85,19 @@ class Bar:
     ) -> None:
         self._verb = verb
         self._after = after
-        self._stream = stream
+        self.stream = stream
         self._clock = clock
         self._no_color = no_color
         self._began = clock()
         self._next = self._began + _PATIENCE
         self._console: Console | None = None
         self._is_drawn = False
+        self._last: Progress | None = None
+        self.found: Callable[[], str] = str
 
     def show(self, progress: Progress) -> None:
         """Draw the bar, unless it is too early for that."""
+        self._last = progress
         now = self._clock()
         if now < self._next:
             return
@@ -74,7 +106,7 @@ class Bar:
             from rich.console import Console
 
             self._console = Console(
-                file=self._stream, highlight=False, markup=False, emoji=False, no_color=self._no_color
+                file=self.stream, highlight=False, markup=False, emoji=False, no_color=self._no_color
             )
         if not self._console.is_dumb_terminal:
             self._draw(self._console, progress, now - self._began)
@@ -86,20 +118,14 @@ class Bar:
             self._erase(self._console)
 
     def end_on_interrupt(self) -> None:
-        """On Ctrl-C take the bar away and leave one line, then end as every program does that is interrupted."""
-        owner = os.getpid()
+        """On Ctrl-C take the bar away, and say how far the work was."""
+        end_on_interrupt(lambda: f"{self._verb} was interrupted{self._how_far()}{self.found()}{self._after}", self)
 
-        def end(number: int, _frame: object) -> None:
-            signal.signal(number, signal.SIG_DFL)
-            if os.getpid() == owner:  # a process that was forked says nothing
-                with suppress(OSError, ValueError):
-                    self.hide()
-                    self._stream.write(f"kdump: {self._verb} was interrupted{self._after}\n")
-                    self._stream.flush()
-            os.kill(os.getpid(), number)
-
-        with suppress(ValueError):  # only the first thread of a program may
-            signal.signal(signal.SIGINT, end)
+    def _how_far(self) -> str:
+        last = self._last
+        if last is None or not last.total:
+            return ""
+        return f" at {int(100 * min(1.0, last.done / last.total))} %, {size(last.done)} of {size(last.total)}"
 
     def _draw(self, console: Console, progress: Progress, seconds: float) -> None:
         from rich.text import Text
@@ -124,7 +150,7 @@ class Bar:
         line.truncate(console.width - 1, overflow="ellipsis")
         self._erase(console)
         console.print(line, end="", soft_wrap=True)
-        self._stream.flush()
+        self.stream.flush()
         self._is_drawn = True
 
     def _erase(self, console: Console) -> None:
@@ -132,7 +158,7 @@ class Bar:
         from rich.segment import ControlType
 
         console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
-        self._stream.flush()
+        self.stream.flush()
 
 
 def short_path(path: str) -> str:

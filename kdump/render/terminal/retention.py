@@ -1,19 +1,17 @@
-"""The results of retention and compaction for a terminal: a table for each partition, sentences below it.
+"""The results of retention and compaction for people: a table for each partition, sentences below it.
 
-The facts are those of the plain text. Of many segments in a row that stay only the first and the last are shown, and
-the rest is counted.
+On a screen only the first and the last of many segments in a row that stay are shown, and the rest is counted.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.dispatch import takes
-from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
+from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
 from kdump.render.terminal.sink import TableSink
+from kdump.render.terminal.styled import Text
 from kdump.render.text.retention import (
     assumed,
     choice,
@@ -30,7 +28,8 @@ from kdump.words.numbers import counted, offset_span, size
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console
+    from kdump.finding import Finding
+    from kdump.render.terminal.styled import Paper
 
 _SHOWN = 12  # segments that stay, and a line each
 _SEGMENTS = (
@@ -54,14 +53,19 @@ class RetentionTable(TableSink):
     """Writes tables.
 
     Args:
-        console: the terminal.
+        paper: what they are written on.
         error: takes one line for stderr.
         raw: write names as they are.
+        notes: list notes; else they are counted.
     """
 
-    def __init__(self, console: Console, error: Callable[[str], None], *, raw: bool) -> None:
-        super().__init__(console, error, raw=raw)
+    def __init__(self, paper: Paper, error: Callable[[str], None], *, raw: bool, notes: bool = False) -> None:
+        super().__init__(paper, error, raw=raw, notes=notes)
         self._partitions = self._segments = self._gone = self._bytes = self._unknown = 0
+
+    def _show_finding(self, finding: Finding) -> None:
+        """Write a finding above the partition that it is about: what goes, and why, hangs on it."""
+        write_finding(self._paper, finding)
 
     def end(self, _status: int) -> None:
         """Write the last line."""
@@ -70,7 +74,8 @@ class RetentionTable(TableSink):
         if self._unknown:
             of = "" if self._unknown == self._partitions else f" of {counted(self._unknown, 'partition')}"
             gone = f"not known{of} what goes" if of == "" else f"{gone}; not known{of}"
-        write_sentence(self._console, Text(f"{what}: {gone}"))
+        self._conclude()
+        write_sentence(self._paper, Text(f"{what}: {gone}"))
 
     @takes(Retained)
     def _retained(self, row: Retained) -> None:
@@ -82,35 +87,35 @@ class RetentionTable(TableSink):
         self._gone += count
         self._bytes += gone
         total = size(sum(segment.size for segment in log.segments))
-        head = Text(self._safe(row.partition), style="bold")
+        head = Text(self._safe(row.partition), "bold")
         head.append(f"   {counted(len(log.segments), 'segment')}   {offset_span(log.start_offset, log.end_offset)}")
-        head.append(f"   {total}   ", style="not bold")
+        head.append(f"   {total}   ", "not bold")
         goes = f"{count} would go" if count else "none goes now"
         if row.deletion is None:
-            head.append("not known what goes", style="bold yellow")
+            head.append("not known what goes", "bold yellow")
         else:
-            head.append(goes, style="bold yellow" if count else "green")
-        write_sentence(self._console, head)
+            head.append(goes, "bold yellow" if count else "green")
+        write_sentence(self._paper, head)
         config = row.config
         note = f"  cleanup.policy={policy_words(row)}  retention.ms={config.retention_ms}"
         note += f"  retention.bytes={config.retention_bytes}"
         write_sentence(
-            self._console, Text(note + (f"  ({self._safe(assumed(row))})" if row.assumed else ""), style="bright_black")
+            self._paper, Text(note + (f"  ({self._safe(assumed(row))})" if row.assumed else ""), "bright_black")
         )
         self._segments_of(row)
         deletion = row.deletion
         if deletion is not None and deletion.rolled_to is not None:
-            write_sentence(self._console, Text(f"  a new, empty segment begins at offset {deletion.rolled_to}"))
+            write_sentence(self._paper, Text(f"  a new, empty segment begins at offset {deletion.rolled_to}"))
         if deletion is not None and deletion.start_offset != log.start_offset:
-            write_sentence(self._console, Text(f"  the log then starts at offset {deletion.start_offset}"))
-        write_sentence(self._console, Text(f"  {rolling_sentence(row)}"))
+            write_sentence(self._paper, Text(f"  the log then starts at offset {deletion.start_offset}"))
+        write_sentence(self._paper, Text(f"  {rolling_sentence(row)}"))
 
     def _segments_of(self, row: Retained) -> None:
         segments, count = row.log.segments, len(row.gone)
-        staying = len(segments) - count
-        hidden = range(count + _SHOWN // 2, len(segments) - _SHOWN // 2) if staying > _SHOWN + 1 else range(0)
+        is_folded = self._paper.is_screen and len(segments) - count > _SHOWN + 1
+        hidden = range(count + _SHOWN // 2, len(segments) - _SHOWN // 2) if is_folded else range(0)
         rows: list[list[Text]] = []
-        narrow = self._console.width < NARROWEST
+        narrow = self._paper.width < NARROWEST
         for number, segment in enumerate(segments):
             if number in hidden:
                 if number == hidden[0]:
@@ -118,20 +123,20 @@ class RetentionTable(TableSink):
                 continue
             says = "unread" if segment.max_in_data is None else timestamp(segment.max_in_data)
             is_wrong = segment.max_in_data not in (-1, None, segment.largest)
-            when = Text(first(row, number), style="bold yellow" if number < count else "")
-            data = Text(says if is_wrong or says == "none" else "the same", style="yellow" if is_wrong else "")
+            when = Text(first(row, number), "bold yellow" if number < count else "")
+            data = Text(says if is_wrong or says == "none" else "the same", "yellow" if is_wrong else "")
             first_cells = str(segment.base_offset), size(segment.size), timestamp(segment.largest), segment.source
             rows.append([*texts(first_cells), data, when])
         if narrow:  # nothing may be lost: a line each
             for number, segment in enumerate(segments):
                 if number not in hidden:
-                    write_sentence(self._console, Text(f"  {segment.base_offset}: {verdict(row, number)}"))
+                    write_sentence(self._paper, Text(f"  {segment.base_offset}: {verdict(row, number)}"))
             return
-        write_table(self._console, _SEGMENTS, rows)
+        write_table(self._paper, _SEGMENTS, rows)
         for number in range(count):
-            write_sentence(self._console, Text(f"  {segments[number].base_offset}: {verdict(row, number)}"))
+            write_sentence(self._paper, Text(f"  {segments[number].base_offset}: {verdict(row, number)}"))
         if count < len(segments):
-            write_sentence(self._console, Text(f"  {segments[count].base_offset}: {verdict(row, count)}"))
+            write_sentence(self._paper, Text(f"  {segments[count].base_offset}: {verdict(row, count)}"))
 
     @takes(Compacted)
     def _compacted(self, row: Compacted) -> None:
@@ -139,17 +144,15 @@ class RetentionTable(TableSink):
         ratio = "nothing" if part.dirty_ratio is None else f"{100 * part.dirty_ratio:.1f} %"
         until = f"{part.first_dirty_offset} to {part.clean_until_offset}"
         write_sentence(
-            self._console,
+            self._paper,
             Text(
                 f"  compaction: dirty from offset {until} ({'; '.join(part.why)}), {size(part.cleanable_bytes)} of "
                 f"{size(part.total_bytes)}, {ratio}"
             ),
         )
-        write_sentence(self._console, Text(f"  {choice(row)}", style="bold" if part.chosen else ""))
+        write_sentence(self._paper, Text(f"  {choice(row)}", "bold" if part.chosen else ""))
         if part.reset:
-            write_sentence(
-                self._console, Text(f"  the entry in cleaner-offset-checkpoint does not count: {part.reset}")
-            )
+            write_sentence(self._paper, Text(f"  the entry in cleaner-offset-checkpoint does not count: {part.reset}"))
         if row.cleaned is None:
             return
         rows = []
@@ -157,7 +160,7 @@ class RetentionTable(TableSink):
             numbers = str(segment.base_offset), size(segment.size), f"{segment.batches:,}", f"{segment.records:,}"
             rows.append(texts((*numbers, "; ".join(waits(segment)))))
         if row.cleaned:
-            write_table(self._console, _CLEANED, rows)
+            write_table(self._paper, _CLEANED, rows)
         write_sentence(
-            self._console, Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}")
+            self._paper, Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}")
         )

@@ -21,7 +21,7 @@ _TYPED = pattern(r" *(?:kdump|[$#]) ")
 _QUOTED = pattern(r"`[^`]+`|(?<![^\s=])\$?'[^']*'")  # a word of a shell does not begin within another one
 _BLANK = "\ue000"  # stands for a blank at which no line ends
 _LEAST = 20  # columns, below which every word would have a line
-_USUAL = 80  # columns of a terminal that does not tell
+_USUAL, _USUAL_LINES = 80, 25  # columns and lines of a terminal that does not tell
 
 
 def columns_of(stream: TextIO) -> int | None:
@@ -34,6 +34,16 @@ def columns_of(stream: TextIO) -> int | None:
     with suppress(OSError, ValueError):
         return os.get_terminal_size(stream.fileno()).columns or _USUAL
     return _USUAL
+
+
+def lines_of(stream: TextIO) -> int:
+    """Return how many lines a terminal has."""
+    with suppress(ValueError):
+        if (lines := int(os.environ.get("LINES", ""))) > 0:
+            return lines
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).lines or _USUAL_LINES
+    return _USUAL_LINES
 
 
 def fitter_of(stream: TextIO) -> Callable[[str], str]:

@@ -1,15 +1,13 @@
-"""What verify finds, for people at a terminal: a line for each partition, and below it what is wrong there.
+"""What verify finds, for people: a line for each partition, and below it what is wrong there.
 
-Adds alignment and colour to the plain text, never facts; what is left out (notes, and what goes on without end) is
-counted, and the count says how to get it. Nothing grows with a file: findings are held until the line of their
-partition can be written, a thousand at most.
+It is the same on a terminal and in a pipe, but for colour, width, and what a screen folds. What is left out (notes, and
+what goes on without end on a screen) is counted, and the count says how to get it. Nothing grows with a file: findings
+are held until the line of their partition can be written, a thousand at most.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.dispatch import Dispatcher, takes
@@ -21,17 +19,18 @@ from kdump.render.terminal.page import Page
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.rows.verdict import Loss, Prediction, Step
-from kdump.tally import LOST, NO_RECORDS, Tally, status
+from kdump.tally import NO_RECORDS, Tally
+from kdump.verdict import LOST, UNREAD, Judgement
 from kdump.words.command import command_line
 from kdump.words.escape import escape
 from kdump.words.numbers import counted, offset_span, size
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rich.console import Console
-
     from kdump.item import CheckedFile, Item
+    from kdump.render.terminal.styled import Paper
     from kdump.storage.file_source import OpenFailure
 
 _HELD = 1000  # findings
@@ -42,7 +41,7 @@ class VerifyTable(Sink):
     """Writes what is checked as a table.
 
     Args:
-        console: the terminal.
+        paper: what it is written on.
         error: takes one line for stderr.
         tally: adds up.
         paths: what the user named: these files get a line each, and one directory alone need not be repeated.
@@ -51,12 +50,12 @@ class VerifyTable(Sink):
         notes: write notes; else they are counted only.
         raw: write names as they are.
         before: called before something is written.
-        clock: seconds from any start on.
+        hosts: tells the host of a path, empty where it need not be told.
     """
 
     def __init__(
         self,
-        console: Console,
+        paper: Paper,
         error: Callable[[str], None],
         tally: Tally,
         paths: Sequence[str],
@@ -66,18 +65,17 @@ class VerifyTable(Sink):
         notes: bool = False,
         raw: bool = False,
         before: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
+        hosts: Callable[[str], str] = lambda _path: "",
     ) -> None:
-        super().__init__(console.print, error, tally, wanted)
-        self._page = Page(console, before, fold=fold)
+        super().__init__(paper.line, error, tally, wanted)
+        self._page = Page(paper, before, fold=fold)
         self._tally = tally
         self._named = dict.fromkeys(paths, False)  # files, and whether offsets of them are lost
         self._is_alone = len(paths) == 1 and not _PATTERN & set(paths[0])
         self._fold = fold
         self._notes = notes
         self._safe: Callable[[str], str] = str if raw else escape
-        began = clock()
-        self._seconds: Callable[[], float] = lambda: clock() - began
+        self._hosts = hosts
         self._group: dict[str, _File] = {}  # of the files that are being judged
         self._held: dict[str, _File] = {}  # of the files before them in the same directory
         self._directory: str | None = None
@@ -97,7 +95,7 @@ class VerifyTable(Sink):
         self._outlook.take(item)
 
     def end(self, code: int) -> None:
-        """Write the last line: totals, verdict, time and speed; when little is to be shown, only below something else.
+        """Write the last line: totals and verdict; when little is to be shown, only below something else.
 
         Args:
             code: the exit status.
@@ -110,11 +108,7 @@ class VerifyTable(Sink):
             self._outlook.write(self._page)
         if self._wanted is not None and self._page.is_empty:
             return
-        seconds = self._seconds()
-        right = f"{seconds:.1f} s"
-        if seconds >= 0.5:  # below, it says nothing
-            right += f" ({size(int(self._tally.bytes / seconds))}/s)"
-        self._page.last(_totals(self._tally, notes=self._notes), f"{right}   exit {code}" if code else right)
+        self._page.last(_totals(self._tally, notes=self._notes), f"exit {code}" if code else "")
 
     def _said(self, lost: LossSum) -> None:
         """Write what a partition has lost."""
@@ -177,10 +171,11 @@ class VerifyTable(Sink):
     def _file(self, path: str, file: _File, length: str = "") -> None:
         """Write the findings of a file outside of partitions, or of a partition that has its row."""
         severities = file.severities()
-        has_row = path in self._outlook.ends and not (severities[Severity.ERROR] or severities[Severity.WARNING])
         is_lost = self._named.get(path, False)
+        is_unread = path in self._unread.get(os.path.dirname(path), ())
+        word = file.verdict.word(is_lost=is_lost, is_unread=is_unread)
+        has_row = path in self._outlook.ends and not (severities[Severity.ERROR] or severities[Severity.WARNING])
         if (self._wanted is None or severities or is_lost) and not has_row:
-            word = status(severities, is_lost=is_lost)
             self._page.row("file", self._safe(path), (length,), word, _counts(severities))
         self._block(self._safe(path) if has_row else None, file)
 
@@ -189,21 +184,24 @@ class VerifyTable(Sink):
         self._close(())
         directory = os.path.dirname(os.path.join(item.path, "x"))
         self._enter(directory)
-        severities: Counter[Severity] = Counter()
+        verdict = Judgement()
         for file in self._held.values():
-            severities.update(file.severities())
-        word, reasons = status(severities, is_lost=item.offsets_lost > 0), _counts(severities)
-        if word == LOST:
-            reasons = ", ".join(filter(None, (f"{counted(item.offsets_lost, 'offset')} lost", reasons)))
+            verdict.join(file.verdict)
+        severities = verdict.severities
         is_listed = item.path not in self._unread.get(os.path.dirname(item.path), ())
         unread = len(self._unread.pop(directory, ()))
+        word = verdict.word(is_lost=item.offsets_lost > 0, is_unread=unread > 0)
+        reasons = _counts(severities)
+        if word == LOST and item.offsets_lost:
+            reasons = ", ".join(filter(None, (f"{counted(item.offsets_lost, 'offset')} lost", reasons)))
         if unread:
-            word = word if severities[Severity.ERROR] else "UNREAD"
             reasons = ", ".join(filter(None, (reasons, f"{counted(unread, 'file')} not read")))
         if not is_listed:
-            word, reasons = "UNREAD", "not listed"
-        if self._wanted is None or severities or unread or item.offsets_lost or not is_listed:
-            name = self._safe(os.path.basename(directory) if self._is_alone else item.path) or item.path
+            word, reasons = UNREAD, "not listed"
+        if self._wanted is None or severities.total() or unread or item.offsets_lost or not is_listed:
+            host = self._hosts(item.path)
+            path = os.path.basename(directory) if self._is_alone and not host else item.path
+            name = self._safe(f"{host}:{path}" if host else path) or item.path
             cells = (counted(item.segments, "segment"), _offsets(item), size(item.size))
             self._page.row("partition", name, cells, word, reasons)
         for path, file in self._held.items():
@@ -273,7 +271,8 @@ class _Outlook(Dispatcher):
             name = self._name(path, rows[0].partition)
             rows.sort(key=lambda row: row.harm)
             told = [
-                (row.start, prediction_sentences(row, self.ends.get(path)), bool(hidden_sentence(row))) for row in rows
+                (_start(row), prediction_sentences(row, self.ends.get(path)), bool(hidden_sentence(row)))
+                for row in rows
             ]
             page.forecast(f"{name}, next start of a broker", told)
         if quiet:
@@ -288,6 +287,10 @@ class _File(FileFindings):
     def __init__(self, *, fold: bool) -> None:
         super().__init__(fold=fold)
         self.held: list[Finding] = []
+
+
+def _start(row: Prediction) -> str:
+    return row.start if row.as_ is None else f"{row.start}: {row.as_}"
 
 
 def _counts(severities: Counter[Severity]) -> str:
@@ -313,7 +316,7 @@ def _totals(tally: Tally, *, notes: bool) -> list[str]:
     found = [counted(tally.severities[one], one.value) for one in Severity if tally.severities[one]]
     if tally.severities[Severity.NOTE] and not notes:
         found[-1] += " (--notes lists them)"
-    if not tally.severities[Severity.ERROR]:
+    if not tally.damages:
         sound = "no damage in what could be read" if unchecked else "no damage"
         if tally.offsets_lost:  # a log that was cut between two batches is sound
             sound = f"{counted(tally.offsets_lost, 'offset')} lost"

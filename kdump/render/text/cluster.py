@@ -1,4 +1,4 @@
-"""The rows of the metadata log in words: one fact a line, or the cells of tables. Kafka's numbers have their names."""
+"""The rows of the metadata log as the cells of tables. Kafka's numbers have their names."""
 
 from __future__ import annotations
 
@@ -51,11 +51,6 @@ def shown(text: str) -> str:
     return f'"{escape(inner)}"'
 
 
-def cluster_line(row: ClusterRow) -> str:
-    """Return the line of a row."""
-    return f"{row.kind} {_LINES[row.kind](row.fields)}"
-
-
 def cluster_tables(rows: Iterable[ClusterRow]) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """Yield tables: names of columns, and cells; a kind of rows has one table."""
     by_kind: dict[str, list[Fields]] = {}
@@ -91,15 +86,6 @@ def _end_points(fields: Fields) -> str:
         )
         or "none"
     )
-
-
-def _features(fields: Fields) -> str:
-    found = (f"{one['name']}={one['minSupportedVersion']}..{one['maxSupportedVersion']}" for one in fields["features"])
-    return ",".join(found) or "none"
-
-
-def _word(value: bool) -> str:
-    return str(value).lower()
 
 
 def _level(fields: Fields) -> str:
@@ -149,96 +135,6 @@ def _notes(fields: Fields) -> str:
     return ", ".join(found)
 
 
-# --- lines ----------------------------------------------------------------------------------------------------
-def _broker(fields: Fields) -> str:
-    rack = "none" if fields["rack"] is None else shown(fields["rack"])
-    cordoned = fields.get("cordonedLogDirs")
-    end = "" if cordoned is None else f" cordonedLogDirs={_directories(cordoned)}"
-    return (
-        f"{fields['brokerId']} fenced={_word(fields['fenced'])} "
-        f"inControlledShutdown={_word(fields['inControlledShutdown'])} epoch={fields['brokerEpoch']} rack={rack} "
-        f"logDirs={_directories(fields.get('logDirs'))} endPoints={escape(_end_points(fields))} "
-        f"incarnationId={fields['incarnationId']} features={escape(_features(fields))}{end}"
-    )
-
-
-def _controller(fields: Fields) -> str:
-    return (
-        f"{fields['controllerId']} endPoints={escape(_end_points(fields))} incarnationId={fields['incarnationId']} "
-        f"features={escape(_features(fields))}"
-    )
-
-
-def _partition(fields: Fields) -> str:
-    more = [
-        f" {name}={_numbers(fields[name])}"
-        for name in ("addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
-        if fields.get(name)
-    ]
-    if fields.get("leaderRecoveryState"):
-        more.append(f" leaderRecoveryState={fields['leaderRecoveryState']}")
-    return (
-        f"{shown(fields['topic'])}-{fields['partitionId']} leader={fields['leader']} "
-        f"leaderEpoch={fields['leaderEpoch']} replicas={_numbers(fields['replicas'])} isr={_numbers(fields['isr'])}"
-        f"{''.join(more)} partitionEpoch={fields['partitionEpoch']} "
-        f"directories={_directories(fields.get('directories'))}"
-    )
-
-
-def _config(fields: Fields) -> str:
-    resource = fields["resourceName"]
-    whose = "default" if not resource else shown(resource)
-    value = HIDDEN if fields["value"] is None else shown(fields["value"])
-    return f"{config_type(fields['resourceType'])} {whose} {escape(fields['name'])}={value}"
-
-
-def _feature(fields: Fields) -> str:
-    level = _level(fields)
-    return f"{escape(fields['name'])}={fields['featureLevel']}" + (f" ({level})" if level else "")
-
-
-def _acl(fields: Fields) -> str:
-    return (
-        f"{_named(_PERMISSIONS, fields['permissionType'])} {shown(fields['principal'])} "
-        f"operation={_operation(fields['operation'])} "
-        f"{_named(_ACL_RESOURCES, fields['resourceType'])}={shown(fields['resourceName'])} "
-        f"pattern={_named(_PATTERNS, fields['patternType'])} host={shown(fields['host'])} id={fields['id']}"
-    )
-
-
-def _quota(fields: Fields) -> str:
-    return f"{escape(entity_name(fields['entity']))} {escape(fields['key'])}={_number(fields['value'])}"
-
-
-def _scram(fields: Fields) -> str:
-    mechanism = mechanism_name(fields["mechanism"])
-    return f"{shown(fields['name'])} mechanism={mechanism} iterations={fields['iterations']}"
-
-
-def _token(fields: Fields) -> str:
-    return (
-        f"{shown(fields['tokenId'])} owner={shown(fields['owner'])} requester={shown(fields['requester'])} "
-        f"renewers={','.join(map(shown, fields['renewers'])) or 'none'} issued={iso(fields['issueTimestamp'])} "
-        f"max={iso(fields['maxTimestamp'])} expires={iso(fields['expirationTimestamp'])}"
-    )
-
-
-_LINES: dict[str, Callable[[Fields], str]] = {
-    "broker": _broker,
-    "controller": _controller,
-    "topic": lambda fields: f"{shown(fields['name'])} topicId={fields['topicId']}",
-    "partition": _partition,
-    "config": _config,
-    "feature": _feature,
-    "quota": lambda fields: (
-        f"{escape(entity_name(fields['entity']))} {escape(fields['key'])}={_number(fields['value'])}"
-    ),
-    "acl": _acl,
-    "scram": _scram,
-    "token": _token,
-    "producerIds": lambda fields: f"next={fields['nextProducerId']}",
-}
-
 # --- tables ---------------------------------------------------------------------------------------------------
 _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Fields], tuple[str, ...]]]] = {
     "broker": (
@@ -247,13 +143,13 @@ _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Fields], tuple[str, ...]]]] 
             str(one["brokerId"]),
             _state(one),
             one["rack"] or "",
-            _end_points(one).replace(",", "\n"),
-            _directories(one.get("logDirs")).replace(",", "\n"),
+            _end_points(one).replace(",", ", "),
+            _directories(one.get("logDirs")).replace(",", ", "),
         ),
     ),
     "controller": (
         ("controller", "listeners", "incarnation"),
-        lambda one: (str(one["controllerId"]), _end_points(one).replace(",", "\n"), one["incarnationId"]),
+        lambda one: (str(one["controllerId"]), _end_points(one).replace(",", ", "), one["incarnationId"]),
     ),
     "topic": (("topic", "id"), lambda one: (one["name"], one["topicId"])),
     "partition": (

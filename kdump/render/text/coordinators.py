@@ -1,24 +1,13 @@
-"""What groups, transactions and clusters came to, in words: one fact a line, stable; and the file of a reset."""
+"""Words that groups, transactions and clusters share; and the file of a reset."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kdump.dispatch import takes
 from kdump.render.coordinators import CoordinatorSink
-from kdump.render.text.cluster import cluster_line, shown
 from kdump.render.text.lines import TextLines
-from kdump.rows.coordinators import (
-    SHARE,
-    ChangeRow,
-    ClusterRow,
-    CommitRow,
-    GroupRow,
-    Horizon,
-    OpenRow,
-    TransactionRow,
-)
+from kdump.rows.coordinators import SHARE, CommitRow, GroupRow
 from kdump.words.escape import escape
 from kdump.words.numbers import counted
 from kdump.words.times import iso
@@ -34,122 +23,6 @@ CAUTION = "abort it only when its producer is gone for good: readers of committe
 def time(timestamp: int | None) -> str:
     """Return a time in ISO 8601, "none" where there is none."""
     return "none" if timestamp is None or timestamp < 0 else iso(timestamp)
-
-
-def _horizon(item: Horizon) -> str | None:
-    """Return the line where compaction has erased something; else all is exact, and each row says so."""
-    if item.exact_from is None:
-        return None
-    return f"horizon {item.partition} exactFrom={time(item.exact_from)} offset={item.offset}"
-
-
-def _word(value: bool | None) -> str:
-    return "unknown" if value is None else str(value).lower()
-
-
-def _number(value: int | None) -> str:
-    return "none" if value is None else str(value)
-
-
-def _commit(row: CommitRow) -> str:
-    lag = "" if row.log_end_offset is None else f" logEndOffset={row.log_end_offset} lag={row.lag}"
-    expires = "" if row.expire_timestamp is None else f" expires={time(row.expire_timestamp)}"
-    metadata = f" metadata={shown(row.metadata)}" if row.metadata else ""
-    pending = f" pending=true producerId={row.producer_id}" if row.pending else ""
-    return (
-        f"commit {shown(row.group)} {shown(row.topic)}-{row.partition} offset={row.offset}{lag}"
-        f" leaderEpoch={_number(row.leader_epoch)} committed={time(row.commit_timestamp)}{expires}{pending}"
-        f"{metadata} exact={_word(row.exact)}"
-    )
-
-
-def change_line(row: ChangeRow) -> str:
-    """Return the line of a change."""
-    times = row.field.endswith("Timestamp")
-    before, after = (value_text(value, is_time=times) for value in (row.before, row.after))
-    end = f": {row.stands_out}" if row.stands_out else ""
-    return (
-        f"change {row.what} {escape(row.name)} {row.field} before={before} after={after} "
-        f"timestamp={time(row.timestamp)} partition={row.partition} offset={_number(row.offset)}{end}"
-    )
-
-
-def value_text(value: object, *, is_time: bool) -> str:
-    """Return one side of a change as one word."""
-    if isinstance(value, str):
-        return shown(value)
-    if value is None or (is_time and isinstance(value, int)):
-        return time(value) if is_time else "none"
-    return escape(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-def _group(row: GroupRow) -> str:
-    return (
-        f"group {shown(row.group)} type={row.group_type} state={row.state} epoch={row.epoch} "
-        f"protocol={shown(row.protocol)} members={row.members} timestamp={time(row.timestamp)} "
-        f"partition={row.partition}{'' if row.exact else ' exact=false'}"
-    )
-
-
-def _transaction(row: TransactionRow) -> str:
-    return (
-        f"transaction {shown(row.transactional_id)} producerId={row.producer_id} "
-        f"producerEpoch={row.producer_epoch} state={row.state} timeoutMs={row.timeout_ms} "
-        f"start={time(row.start_timestamp)} lastUpdate={time(row.last_update_timestamp)} "
-        f"partitions={','.join(map(shown, row.partitions)) or 'none'} exact={_word(row.exact)}"
-    )
-
-
-def _open(row: OpenRow) -> str:
-    ids = f"producerId={row.producer_id} producerEpoch={row.producer_epoch}"
-    name = "none" if row.transactional_id is None else shown(row.transactional_id)
-    return (
-        f"open {shown(row.topic)}-{row.partition} {ids} transactionalId={name} firstOffset={row.first_offset} "
-        f"logEndOffset={row.log_end_offset} blockedRecords={row.blocked_records} blockedBytes={row.blocked_bytes} "
-        f"since={time(row.since_timestamp)} coordinatorState={row.coordinator_state or 'none'} "
-        f"coordinatorEpoch={_number(row.coordinator_epoch)} hanging={_word(row.hanging)}: {escape(row.why)}"
-    )
-
-
-_LINES: dict[type, Callable[[Any], str | None]] = {
-    CommitRow: _commit,
-    GroupRow: _group,
-    Horizon: _horizon,
-    TransactionRow: _transaction,
-    OpenRow: _open,
-    ClusterRow: cluster_line,
-    ChangeRow: change_line,
-}
-
-
-def row_line(row: object) -> str | None:
-    """Return the line of a row; None for one that has none."""
-    return _LINES[type(row)](row)
-
-
-def abort_lines(row: OpenRow) -> list[str]:
-    """Return how a hanging transaction is ended, nothing for others."""
-    if not row.hanging:
-        return []
-    return [
-        f"  abort: {escape(row.abort_command)}",
-        f"  abort before Kafka 3.0: {escape(row.abort_command_before30)}",
-        f"  caution: {CAUTION}",
-    ]
-
-
-class CoordinatorText(CoordinatorSink, TextLines):
-    """Writes a line for each row; findings go to stderr."""
-
-    @takes(*_LINES)
-    def _row(self, row: object) -> None:
-        made = row_line(row)
-        if made is not None:
-            self._write(f"{made}\n")
-
-    @takes(OpenRow)
-    def _open(self, row: OpenRow) -> None:
-        self._write("".join(f"{line}\n" for line in (_open(row), *abort_lines(row))))
 
 
 class ResetCsv(CoordinatorSink, TextLines):

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Severity, Trait
 from kdump.render.commentary import say
-from kdump.render.terminal.sentences import fitted
 from kdump.render.text.dump import text_writer
 from kdump.render.text.findings import FindingLines
 from kdump.words.escape import escape
 from kdump.words.times import moment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
     from kdump.rows.lookup import LookupAnswer
@@ -25,18 +26,20 @@ class FindText:
     Args:
         path: of the partition, where what was left out is counted.
         many: there are many questions: each answer begins with its own, and one line of stdout belongs to each.
-        careful: stdout is a terminal: nothing may drive it.
-        notes: write all notes, or none; None for those about offsets that are missing before an answer.
-        columns: of the terminal; None where stdout is none.
+        raw: write names, keys and payloads as they are; a pipe gets the bytes of a record as Kafka's layout has them.
+        notes: write all notes; else those about offsets that are missing before an answer.
+        fit: wraps lines; None where each answer is to be one line.
     """
 
-    def __init__(self, path: str, *, many: bool, careful: bool, notes: bool | None, columns: int | None = None) -> None:
-        self._columns = columns
+    def __init__(
+        self, path: str, *, many: bool, raw: bool, notes: bool, fit: Callable[[str], str] | None = None
+    ) -> None:
+        self._fit = fit
         self._notes = notes
         self._path = path
         self._many = many
-        self._careful = careful
-        self._writer = text_writer(careful=careful)
+        self._raw = raw
+        self._writer = text_writer(careful=sys.stdout.isatty() and not raw)
         self._findings = FindingLines(self._error)
 
     def location(self, location: LookupAnswer) -> None:
@@ -45,13 +48,12 @@ class FindText:
             self._error(f"kdump: {escape(location.error)}")
             return
         line = location_line(location, with_query=self._many)
-        if self._careful:
-            line = escape(line)
-        self._writer.text(f"{line if self._columns is None else fitted(line, self._columns)}\n")
+        line = f"{line if self._raw else escape(line)}\n"
+        self._writer.text(line if self._fit is None else self._fit(line))
 
     def finding(self, finding: Finding) -> None:
         """Write a finding to stderr, unless there were many like it."""
-        is_wanted = Trait.HOLE in finding.code.traits if self._notes is None else self._notes
+        is_wanted = self._notes or Trait.HOLE in finding.code.traits
         if is_wanted or finding.severity is not Severity.NOTE:
             self._findings(finding)
 

@@ -25,13 +25,15 @@ class LossSum:
 
     def __init__(self, path: str) -> None:
         self.path = path  # of the partition directory
-        self._all, self._nowhere = NamedRanges(), NamedRanges()
+        self._all, self._nowhere, self._known = NamedRanges(), NamedRanges(), NamedRanges()
         self._records = self._unknown = 0
         self._is_by_checkpoints = True  # all of it: nothing that lies here knows of them
         self._intact: dict[tuple[str, ...], NamedRanges] = {}  # by the replicas that have them
 
     def add(self, loss: Loss) -> None:
         """Take one more; they come in the order of offsets."""
+        if loss.certainty.is_loss and loss.is_known:
+            self._known.add(loss.offset, loss.last_offset)
         if not loss.counts:
             return
         self._all.add(loss.offset, loss.last_offset)
@@ -54,8 +56,9 @@ class LossSum:
         Args:
             where: stands behind what is lost, before what other replicas have.
         """
+        before = f"known before: {self._known}" if self._known.offsets else ""
         if not self._all.offsets:
-            return None
+            return before or None
         known = f"{self._records} {'record' if self._records == 1 else 'records'}"
         if self._unknown:
             known += f" known, those of {self._unknown} {'offset' if self._unknown == 1 else 'offsets'} unknown"
@@ -63,7 +66,7 @@ class LossSum:
         if self._is_by_checkpoints:
             them = "it" if self._all.offsets == 1 else "them"
             found.append(f"only checkpoints know {them} (K01), as after a truncation")
-        return "; ".join((*found, *self._elsewhere()))
+        return "; ".join((*found, *self._elsewhere(), *filter(None, (before,))))
 
     def _elsewhere(self) -> Iterator[str]:
         """Yield which replicas have what, and then what none has."""

@@ -25,20 +25,18 @@ _WORDS = {
 }
 
 
-def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -> Iterator[str]:
+def plan_lines(plan: Planned, *, quarantine: str | None = None) -> Iterator[str]:
     """Yield the lines of a plan.
 
     Args:
         plan: what would be done, or was done.
-        grouped: write numbers with separators, for a terminal.
         quarantine: path that was named for what is replaced; None when none was.
     """
     done = plan.journal is not None
     for one in plan.operations:
-        yield _operation(plan, one, done=done, grouped=grouped)
+        yield _operation(plan, one, done=done)
     if plan.bytes_lost:
-        size = f"{plan.bytes_lost:,}" if grouped else str(plan.bytes_lost)
-        yield f"  {'lost' if done else 'loses'} {size} bytes; {_ends(plan, done=done)}"
+        yield f"  {'lost' if done else 'loses'} {plan.bytes_lost:,} bytes; {_ends(plan, done=done)}"
     if plan.kept and plan.operations:
         yield f"{'left' if done else 'leaves'} {counted(plan.kept, 'file')} of {escape(plan.partition)} alone"
     for announced in plan.announces:
@@ -67,7 +65,7 @@ def taken_back(journal: str) -> str:
     Args:
         journal: path of its journal.
     """
-    return f"to take it back: {command_line('undo', named(os.path.dirname(journal)))}"
+    return f"to take it back: {command_line('undo', named(os.path.dirname(journal)), '--apply')}"
 
 
 def _ends(plan: Planned, *, done: bool) -> str:
@@ -84,15 +82,13 @@ def _ends(plan: Planned, *, done: bool) -> str:
     )
 
 
-def _operation(plan: Planned, one: Operation, *, done: bool, grouped: bool) -> str:
+def _operation(plan: Planned, one: Operation, *, done: bool) -> str:
     would = "refused:" if plan.is_refused else "would"
     word = _WORDS[one.action][1] if done else f"{would} {_WORDS[one.action][0]}"
-    sizes = " -> ".join(_size(size, grouped=grouped) for size in (one.before, one.after))
+    sizes = " -> ".join(_size(size) for size in (one.before, one.after))
     more = "".join(f" ({escape(part)})" for part in (one.detail, one.why) if part)
     return f"{word} {escape(plan.partition)}/{escape(one.file)} {sizes} bytes{more}"
 
 
-def _size(size: int | None, *, grouped: bool) -> str:
-    if size is None:
-        return "none"
-    return f"{size:,}" if grouped else str(size)
+def _size(size: int | None) -> str:
+    return "none" if size is None else f"{size:,}"

@@ -1,54 +1,21 @@
-"""The results of retention and compaction as text: one fact a line, stable and greppable."""
+"""The results of retention and compaction in sentences."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kdump.broker.config import DEFAULTS
 from kdump.broker.retention import SIZE, START, TIME
-from kdump.broker.retention_results import Compacted, Retained
-from kdump.dispatch import takes
-from kdump.render.text.findings import FindingLines
-from kdump.render.text.lines import TextLines
 from kdump.words.escape import escape
 from kdump.words.times import age, duration, iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
+    from kdump.broker.retention_results import Compacted, Retained
 
 _NEVER = "never"
-
-
-def retained_lines(row: Retained) -> Iterator[str]:
-    """Yield the lines of a partition: itself, its segments, and whether the active one would roll."""
-    name, log, deletion = escape(row.partition), row.log, row.deletion
-    size = sum(segment.size for segment in log.segments)
-    goes = "deleted=unknown deletedBytes=unknown startAfter=unknown"
-    if deletion is not None:
-        goes = f"deleted={len(row.gone)} deletedBytes={sum(segment.size for segment in row.gone)} "
-        goes += f"startAfter={deletion.start_offset}"
-        goes += "" if deletion.rolled_to is None else f" rolledTo={deletion.rolled_to}"
-    yield (
-        f"partition {name} now={iso(row.now)} segments={len(log.segments)} bytes={size} offsets={log.start_offset}.."
-        f"{log.end_offset} highWatermark={log.high_watermark} {goes} {settings(row)}"
-    )
-    for number, segment in enumerate(log.segments):
-        data = "unread" if segment.max_in_data is None else timestamp(segment.max_in_data)
-        yield (
-            f"segment {name} base={segment.base_offset} bytes={segment.size} largest={timestamp(segment.largest)} "
-            f"from={segment.source} data={data} first={first(row, number)}: {verdict(row, number)}"
-        )
-    yield f"roll {name} base={log.segments[-1].base_offset}: {rolling_sentence(row)}"
-
-
-def settings(row: Retained) -> str:
-    """Return what of the configuration decides."""
-    config = row.config
-    limits = f"retention.ms={config.retention_ms} retention.bytes={config.retention_bytes}"
-    text = f"cleanup.policy={policy_words(row)} {limits}"
-    return f"{text} ({escape(assumed(row))})" if row.assumed else text
 
 
 def policy_words(row: Retained) -> str:
@@ -153,27 +120,6 @@ def _room(row: Retained) -> int:
     return max(0, row.config.segment_bytes - row.log.segments[-1].size)
 
 
-def compacted_lines(row: Compacted) -> Iterator[str]:
-    """Yield the lines of a partition: what may be cleaned, and what a pass leaves."""
-    name, part = escape(row.partition), row.part
-    ratio = "none" if part.dirty_ratio is None else f"{part.dirty_ratio:.6g}"
-    yield (
-        f"compaction {name} firstDirty={part.first_dirty_offset} cleanUntil={part.clean_until_offset} "
-        f"uncleanableFrom={part.first_uncleanable_offset} limit={'; '.join(part.why)} cleanBytes={part.clean_bytes} "
-        f"cleanableBytes={part.cleanable_bytes} dirtyRatio={ratio} mustCompactNow={_yes(part.must_compact_now)} "
-        f"chosen={'unknown' if row.policy is None else _yes(part.chosen)}: {choice(row)}"
-    )
-    if part.reset:
-        yield f"checkpoint {name}: the entry in cleaner-offset-checkpoint does not count: {part.reset}"
-    if row.cleaned is None:
-        return
-    for segment in row.cleaned:
-        yield f"cleaned {name} base={segment.base_offset} bytes={segment.size} batches={segment.batches} " + " ".join(
-            (f"records={segment.records}", *waits(segment))
-        )
-    yield f"pass {name} {outcome(row)}"
-
-
 def choice(row: Compacted) -> str:
     """Return why the cleaner takes a log or not."""
     part, config = row.part, row.config
@@ -222,49 +168,3 @@ def outcome(row: Compacted) -> str:
     records = sum(segment.records for segment in row.cleaned)
     end = "" if row.end_offset == row.part.clean_until_offset else ", where the offset map is full"
     return f"endOffset={row.end_offset}{end} before={row.before} after={after} records={records}"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-class RetentionText(TextLines):
-    """Writes plain text: one fact a line, a summary at the end.
-
-    Args:
-        write: takes text for stdout.
-        error: takes one line for stderr.
-    """
-
-    def __init__(self, write: Callable[[str], Any], error: Callable[[str], Any]) -> None:
-        super().__init__(write, error)
-        self._partitions = self._segments = self._gone = self._bytes = self._unknown = 0
-        self._findings = FindingLines(self._line)
-
-    @takes(Retained)
-    def _retained(self, row: Retained) -> None:
-        """Write what is deleted; what was found comes before it, and none of the next partition's is counted to it."""
-        self._end_of_partition()
-        self._partitions += 1
-        self._unknown += row.deletion is None
-        self._segments += len(row.log.segments)
-        self._gone += len(row.gone)
-        self._bytes += sum(segment.size for segment in row.gone)
-        for line in retained_lines(row):
-            self._line(line)
-
-    @takes(Compacted)
-    def _compacted(self, row: Compacted) -> None:
-        for line in compacted_lines(row):
-            self._line(line)
-
-    def end(self, _status: int) -> None:
-        """Write the summary."""
-        self._end_of_partition()
-        self._line(
-            f"judged partitions={self._partitions} segments={self._segments} deleted={self._gone} "
-            f"deletedBytes={self._bytes}{f' unknown={self._unknown}' if self._unknown else ''}"
-        )
-
-    def _line(self, line: str) -> None:
-        self._write(f"{line}\n")

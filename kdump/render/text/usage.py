@@ -1,4 +1,4 @@
-"""What uses the space, as text: one name a line, bytes first, so that `sort -n` and a person find the largest."""
+"""What uses the space, as text: one name a line, the largest first, each with a bar."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from kdump.dispatch import takes
 from kdump.finding import Finding, Severity
 from kdump.render.sink import Sink
-from kdump.render.terminal.sentences import fitted
+from kdump.render.terminal.columns import write_sentence
+from kdump.render.terminal.styled import Text
 from kdump.render.text.findings import finding_line
 from kdump.rows.usage import Growth, Usage
 from kdump.words.escape import escape
@@ -17,46 +18,40 @@ from kdump.words.times import moment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.render.terminal.styled import Paper
     from kdump.rows.usage import Freeable
     from kdump.tally import Tally
 
 _BAR = 24  # cells of the longest bar
 _SHORT_BAR = 12  # the same, where a row says what retention frees
-_LEAST_NAME = 12  # characters down to which a name is shortened
 _NARROW = 80  # columns, below which no bar is drawn and nothing is aligned
 _SPARSE = 2  # times as long as what they take on the disk
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 class UsageText(Sink):
-    """Writes rows as lines; on a terminal with bars and rounded numbers.
+    """Writes rows with bars and rounded numbers.
 
     Args:
-        write: takes text for stdout.
+        paper: what they are written on.
         error: takes one line for stderr.
         tally: adds up.
-        terminal: columns of the terminal; None for a pipe.
     """
 
-    def __init__(
-        self, write: Callable[[str], None], error: Callable[[str], None], tally: Tally, terminal: int | None
-    ) -> None:
-        super().__init__(write, error, tally)
-        self._terminal = terminal
-        self._rows: list[Usage] = []  # of a terminal: the longest bar is known at the end
+    def __init__(self, paper: Paper, error: Callable[[str], None], tally: Tally) -> None:
+        super().__init__(paper.line, error, tally)
+        self._paper = paper
+        self._rows: list[Usage] = []  # the longest bar is known at the end
 
     @takes(Usage)
     def _row(self, row: Usage) -> None:
-        if self._terminal is None:
-            self._write(f"{escape(_line(row))}\n")
-        else:
-            self._rows.append(row)
+        self._rows.append(row)
 
     @takes(Growth)
     def _growth(self, growth: Growth) -> None:
         """Write the line of a growth; it comes behind all rows."""
         self._chart()
-        self._write_fitted(escape(_growth_line(growth, self._terminal)))
+        self._say(escape(_growth_line(growth)))
 
     @takes(Finding)
     def _finding(self, finding: Finding) -> None:
@@ -72,7 +67,7 @@ class UsageText(Sink):
         rows, self._rows = self._rows, []
         if not rows:
             return
-        width = self._terminal or _NARROW
+        width = self._paper.width
         sizes = [row.weight for row in rows]
         largest, total = max(1, *sizes), sum(sizes)
         longs = ["" if row.by == "key" else _long(row.size, row.weight) for row in rows]
@@ -80,14 +75,14 @@ class UsageText(Sink):
         aside = max(map(len, frees))
         bar = _SHORT_BAR if aside else _BAR
         room = width - 9 - 6 - (bar + 4 + (aside + 2 if aside else 0) if width >= _NARROW else 2)
-        labels = [_shortened(escape(_name(row)), room) for row in rows]
-        longest = max(map(len, labels))
+        labels = [escape(_name(row)) for row in rows]  # whole: one that is too long goes on in the next line
+        longest = max((len(one) for one in labels if len(one) <= room), default=0)
         for one, label, free in zip(sizes, labels, frees, strict=True):
             share = f"{size(one):>9} {100 * one / max(1, total):4.0f}%"
             if width < _NARROW:
-                self._write_fitted(f"{share}  {label}  {free}".rstrip())
+                self._say(f"{share}  {label}  {free}".rstrip())
             else:
-                self._write(f"{share} {_bar(one, largest, bar)}  {label:<{longest}}  {free}".rstrip() + "\n")
+                self._say(f"{share} {_bar(one, largest, bar)}  {label:<{longest}}  {free}".rstrip())
         files = f"in {counted(sum(row.files for row in rows), 'file')}"
         if (long := _long(sum(row.size for row in rows), total)) and rows[0].by != "key":
             files += f", {long}"
@@ -95,11 +90,10 @@ class UsageText(Sink):
             files = f"of keys and values, uncompressed; {size(sum(row.size for row in rows))} {files}"
         now = sum(row.freeable.size for row in rows if row.freeable is not None)
         said = f"; retention frees {size(now)} now" if any(row.freeable is not None for row in rows) else ""
-        self._write_fitted(f"{size(total):>9}        {files}{said}")
+        self._say(f"{size(total):>9}        {files}{said}")
 
-    def _write_fitted(self, line: str) -> None:
-        """Write a line, wrapped by word on a terminal."""
-        self._write(f"{line if self._terminal is None else fitted(line, self._terminal)}\n")
+    def _say(self, line: str) -> None:
+        write_sentence(self._paper, Text(line))
 
 
 def _long(length: int, weight: int) -> str:
@@ -122,15 +116,6 @@ def _bar(value: int, largest: int, width: int) -> str:
     return ("█" * whole + (_EIGHTHS[part] if part else "")).ljust(width)
 
 
-def _shortened(text: str, room: int) -> str:
-    """A text that fits, its middle left out."""
-    room = max(room, _LEAST_NAME)
-    if len(text) <= room:
-        return text
-    head = (room - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (room - 1 - head) :]}"
-
-
 def _moment(time: int | None) -> str:
     """A time as a person reads it, as ms where no calendar has it."""
     return "never" if time is None else moment(time) or str(time)
@@ -142,29 +127,8 @@ def _name(row: Usage) -> str:
     return row.name.decode("utf-8", "backslashreplace") if isinstance(row.name, bytes) else row.name
 
 
-def _line(row: Usage) -> str:
-    parts = [f"{row.size} {_name(row)} by={row.by} log={row.log_bytes} index={row.index_bytes} other={row.other_bytes}"]
-    parts.append(f"leftover={row.leftover_bytes} allocated={row.allocated_bytes} files={row.files}")
-    parts.append(f"segments={row.segments} batches={row.batches} records={row.records}")
-    if row.key_bytes is not None:
-        parts.append(f"keys={row.key_bytes} values={row.value_bytes} uncompressed={row.uncompressed_bytes}")
-    if row.superseded_records is not None:
-        parts.append(f"superseded={row.superseded_records} superseded_bytes={row.superseded_bytes}")
-    if row.first_timestamp is not None:
-        parts.append(f"first={_moment(row.first_timestamp)} last={_moment(row.max_timestamp)}")
-    if not row.exact:
-        parts.append(f"exact=false error={row.error_bytes}")
-    if (free := row.freeable) is not None:
-        when = "never" if free.next_at is None else f"{free.next_bytes}@{_moment(free.next_at)}"
-        parts.append(f"freeable={free.size} freeable_segments={free.segments} next={when}")
-    parts += [f"compaction_waits={why!r}" for why in row.compaction_waits]
-    parts += [f'assumed="{what}"' for what in row.assumed]
-    return " ".join(parts)
-
-
-def _growth_line(one: Growth, width: int | None) -> str:
+def _growth_line(one: Growth) -> str:
     name = "(all)" if one.name is None else _name_of(one.name)
-    name = name if width is None else _shortened(name, width - len("growth :  "))
     if one.bytes_per_day is None:
         return f"growth {name}: the timestamps tell none"
     span = f"from {_moment(one.from_timestamp)} to {_moment(one.to_timestamp)}"

@@ -1,4 +1,4 @@
-"""What salvage has kept and what not, as JSON lines: in the file beside a partition, and on stdout."""
+"""What salvage has kept and what not, as rows: those of the file beside a partition."""
 
 from __future__ import annotations
 
@@ -6,48 +6,46 @@ import json
 from typing import TYPE_CHECKING
 
 from kdump.dispatch import takes
-from kdump.render.json.lines import JsonLines
+from kdump.render.row_lines import RowLines
 from kdump.render.salvaged import SalvageSink, SalvageTotals
-from kdump.rows.json_lines import line, name
-from kdump.rows.salvaged import SalvageDone
+from kdump.rows.json_lines import name
+from kdump.rows.salvaged import Salvaged, SalvageDone
 from kdump.rows.verdict import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-
-def _former(text: str, changed: Iterable[str]) -> str:
-    """Return the line of what a partition came to in a former run, and that it was one.
-
-    Args:
-        text: the line, as it was written then.
-        changed: the logs and directories of the sources that changed since.
-    """
-    row = {**json.loads(text), "keptFromFormerRun": True, "changedSince": [name(one) for one in changed]}
-    return line(str(row.pop("type")), row)
+    from kdump.rows.layout import Layout
 
 
-class SalvageJson(SalvageSink, JsonLines):
-    """Writes the rows of each partition, and the summary, as JSON lines.
+class SalvageRows(SalvageSink, RowLines):
+    """Writes the rows of each partition, and the summary.
 
     Args:
         write: takes text for stdout.
         error: takes one line for stderr.
         rows: gives the lines of a file of rows.
+        layout: of the rows.
     """
 
     def __init__(
-        self, write: Callable[[str], object], error: Callable[[str], object], rows: Callable[[str], Iterable[str]]
+        self,
+        write: Callable[[str], object],
+        error: Callable[[str], object],
+        rows: Callable[[str], Iterable[str]],
+        layout: Layout,
     ) -> None:
         self._salvaged = SalvageTotals()
-        JsonLines.__init__(self, write, error, self._salvaged)
+        RowLines.__init__(self, write, error, self._salvaged, layout=layout)
         self._rows = rows
 
     @takes(SalvageDone)
     def _done(self, done: SalvageDone) -> None:
         for text in self._rows(done.rows):
-            is_last = not done.is_new and text.startswith('{"type":"salvage"')
-            self._write(f"{_former(text, done.changed) if is_last else text}\n")
+            row = json.loads(text)
+            if not done.is_new and row["type"] == Salvaged.row_name:  # what it came to in a former run
+                row |= {"keptFromFormerRun": True, "changedSince": [name(one) for one in done.changed]}
+            self._write(self._layout.fields(str(row.pop("type")), row))
         for finding in done.left:
             self._row(finding)
         for note in done.notes:

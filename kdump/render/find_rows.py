@@ -1,7 +1,8 @@
-"""Answers of find as JSON lines on stdout, findings among them."""
+"""Answers of find as rows on stdout, findings among them."""
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,29 +10,39 @@ from kdump.compat.dialect import DEFAULT
 from kdump.decode.file_decoder import AUTO, FileDecoder
 from kdump.format.kinds import FileKind
 from kdump.item import FileStart
+from kdump.render.commentary import write
 from kdump.render.json.dump import json_writer
 from kdump.rows.json_lines import row_json
+from kdump.rows.layout import JSON
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
+    from kdump.row import Row
+    from kdump.rows.layout import Layout
     from kdump.rows.lookup import LookupAnswer
 
 
-class JsonSink:
-    """Writes answers as JSON lines."""
+class FindRows:
+    """Writes answers as rows.
 
-    def __init__(self) -> None:
-        self._writer = json_writer(contents=True)
+    Args:
+        layout: of the rows.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._writer = json_writer(contents=True, write=None if layout is JSON else self._convert)
+        self._begun = b""  # of a line
         self._decoding = FileDecoder(AUTO, DEFAULT, compat=False)
 
     def location(self, location: LookupAnswer) -> None:
         """Write an answer."""
-        self._line(row_json(location))
+        self._line(location)
 
     def finding(self, finding: Finding) -> None:
         """Write a finding."""
-        self._line(row_json(finding))
+        self._line(finding)
 
     def chunk(self, file: str, chunk: Chunk) -> None:
         """Write a batch, or a record of it."""
@@ -50,5 +61,12 @@ class JsonSink:
         """Write out what is held; nothing is left out."""
         self.flush()
 
-    def _line(self, line: str) -> None:
-        self._writer.text(f"{line}\n")
+    def _line(self, row: Row) -> None:
+        self._writer.text(f"{row_json(row)}\n")
+
+    def _convert(self, data: bytes | memoryview) -> None:
+        """Write lines of JSON in the layout that is wanted: records are written by a kernel, which knows one only."""
+        *lines, self._begun = (self._begun + bytes(data)).split(b"\n")
+        for line in lines:
+            row = json.loads(line)
+            write(self._layout.fields(str(row.pop("type")), row))

@@ -1,0 +1,136 @@
+"""Losses that an earlier run has told of (--known): verify lists them, and they count for nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from kdump.finding import Finding, Severity, Trait
+from kdump.item import PartitionChecked
+from kdump.rows.verdict import Certainty, Loss, Step
+from kdump.storage.paths import base_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.item import Item
+
+_LOST = frozenset(one.value for one in Certainty if one.is_loss)
+
+
+class KnownError(Exception):
+    """A file has no rows."""
+
+
+class KnownLosses:
+    """Offsets that are known to be lost.
+
+    Args:
+        paths: of files with rows of JSON: of verify, or of salvage.
+
+    Raises:
+        KnownError: one cannot be read, or has something else.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._ranges: dict[str, list[tuple[int, int]]] = {}  # by TOPIC-N, rising, none touches another one
+        for path in paths:
+            self._read(path)
+        for partition, ranges in self._ranges.items():
+            self._ranges[partition] = _joined(ranges)
+        self._open: set[str] = set()  # directories in which something else is wrong
+        self._met: dict[str, int] = {}  # known offsets by directory
+
+    def _read(self, path: str) -> None:
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+                for number, line in enumerate(file, 1):
+                    self._take(json.loads(line), f"{path}: line {number}")
+        except OSError as error:
+            raise KnownError(f"{path}: {error.strerror}") from None
+        except ValueError:
+            raise KnownError(f"{path}: not rows of JSON, as verify --format json and salvage write them") from None
+
+    def _take(self, row: Any, where: str) -> None:  # noqa: ANN401 (JSON)
+        if not isinstance(row, dict):
+            raise KnownError(f"{where} is no row")
+        if row.get("type") != Loss.row_name or row.get("certainty") not in _LOST:
+            return
+        partition, first, last = (row.get(key) for key in ("partition", "offset", "lastOffset"))
+        if not isinstance(partition, str) or type(first) is not int or type(last) is not int:
+            raise KnownError(f"{where} is no row of a loss")
+        self._ranges.setdefault(partition, []).append((first, last))
+
+    def covers(self, partition: str, first: int, last: int) -> bool:
+        """Tell whether all of some offsets are known."""
+        return any(begin <= first and last <= end for begin, end in self._ranges.get(partition, ()))
+
+    def through(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items of verify: what is known is a loss that does not count, and a finding about it is a note."""
+        for item in items:
+            if isinstance(item, Loss):
+                yield from self._pieces(item)
+            elif isinstance(item, Finding):
+                yield self._judged(item)
+            elif isinstance(item, PartitionChecked):
+                known = self._met.pop(item.path, 0)
+                yield item.replace(offsets_lost=max(0, item.offsets_lost - known))
+            elif not (isinstance(item, Step) and self._is_about_known(item)):
+                yield item
+
+    def _pieces(self, loss: Loss) -> Iterator[Loss]:
+        """Yield a loss, or what of it is known and what is not."""
+        if not loss.counts:
+            yield loss
+            return
+        at = loss.offset
+        for begin, end in self._ranges.get(loss.partition, ()):
+            first, last = max(begin, at), min(end, loss.last_offset)
+            if first > last:
+                continue
+            if at < first:
+                yield self._new(loss, at, first - 1)
+            self._met[loss.path] = self._met.get(loss.path, 0) + last - first + 1
+            yield _part(loss, first, last).replace(is_known=True)
+            at = last + 1
+        if at <= loss.last_offset:
+            yield self._new(loss, at, loss.last_offset)
+
+    def _new(self, loss: Loss, first: int, last: int) -> Loss:
+        self._open.add(os.path.normpath(loss.path))
+        return _part(loss, first, last)
+
+    def _judged(self, finding: Finding) -> Finding:
+        if finding.severity is Severity.NOTE:
+            return finding
+        about = finding.is_loss or Trait.TELLS_LOSS in finding.code.traits
+        if about and finding.offset is not None:
+            partition = finding.values.get("partition") or base_name(os.path.dirname(finding.file))
+            last = finding.offset if finding.last_offset is None else finding.last_offset
+            if self.covers(str(partition), finding.offset, last):
+                return finding.replace(severity_override=Severity.NOTE)
+        self._open.add(os.path.normpath(os.path.dirname(finding.file) or os.curdir))
+        return finding
+
+    def _is_about_known(self, step: Step) -> bool:
+        """Whether a step is about a partition in which all that is wrong is known."""
+        path = step.partition or step.damaged
+        name = "" if path is None else base_name(path)
+        return path is not None and name in self._ranges and os.path.normpath(path) not in self._open
+
+
+def _part(loss: Loss, first: int, last: int) -> Loss:
+    if (first, last) == (loss.offset, loss.last_offset):
+        return loss
+    return loss.replace(offset=first, last_offset=last, records=None)  # nobody knows which of them are where
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return joined
