@@ -445,7 +445,7 @@ class PartitionSalvage:
         Raises:
             RefusalError: nothing tells which offset is right.
         """
-        if len({one.copy for one in self.read}) < 2 or not any(one.facts.gaps for one in self.read):
+        if len({one.copy for one in self.read}) < 2 or not any(one.facts.may_have_gaps for one in self.read):
             return
         logs = [_copy_log(one, *self._bounds(one)) for one in self.read]
         try:

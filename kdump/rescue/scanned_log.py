@@ -121,6 +121,11 @@ class ScannedLog(Value):
         return max(self.runs.lasts, default=None)
 
     @property
+    def may_have_gaps(self) -> bool:
+        """Whether offsets may be missing between two batches: before a wrapper nobody has looked for them."""
+        return bool(self.gaps or self.wrappers.positions)
+
+    @property
     def spans(self) -> list[tuple[int, int]]:
         """First and last offset of each run of batches."""
         return list(zip(self.runs.firsts, self.runs.lasts, strict=True))

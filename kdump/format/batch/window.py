@@ -65,6 +65,15 @@ class Window:
         """Return one value."""
         return self.rows[row * layout.BATCH_WIDTH + column]
 
+    def stored_offset(self, k: int) -> int:
+        """Return what the offset field of a batch says: its base offset, or the last offset of a legacy wrapper."""
+        return self.cell(k, layout.LAST_OFFSET if self.is_wrapper(k) else layout.BASE_OFFSET)
+
+    def is_wrapper(self, k: int) -> bool:
+        """Tell whether a batch is a compressed message of magic 0 or 1: its first offset is not known."""
+        is_compressed = self.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
+        return self.cell(k, layout.MAGIC) < layout.MAGIC_V2 and bool(is_compressed)
+
     def shift(self, k: int, by: int) -> None:
         """Put the offsets of a batch right, as its row has them: they are in range then. Its bytes stay.
 
@@ -73,8 +82,9 @@ class Window:
             by: what is added.
         """
         row = k * layout.BATCH_WIDTH
-        for at in (row + layout.BASE_OFFSET, row + layout.LAST_OFFSET):
-            self.rows[at] = as_long(self.rows[at] + by)
+        columns = (layout.LAST_OFFSET,) if self.is_wrapper(k) else (layout.BASE_OFFSET, layout.LAST_OFFSET)
+        for at in columns:
+            self.rows[row + at] = as_long(self.rows[row + at] + by)
         self.rows[row + layout.SUSPICION] &= ~layout.OUT_OF_RANGE
         self._suspicions = None
 

@@ -77,7 +77,7 @@ def _key(row: SeenBatch) -> int:
 def _rows(log: CopyLog, number: int, max_batch_bytes: int) -> Iterator[SeenBatch]:
     """The batches of a log in the order of offsets."""
     for run in log.facts.runs.by_offset():
-        yield from seen_in(batches_of(log.source, run.start, run.end, max_batch_bytes), number)
+        yield from seen_in(batches_of(log.source, run.start, run.end, max_batch_bytes), log.facts.wrappers, number)
 
 
 def _not_in_all(logs: Sequence[CopyLog], max_batch_bytes: int) -> Iterator[list[SeenBatch]]:

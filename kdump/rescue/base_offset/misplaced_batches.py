@@ -47,7 +47,7 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
     if not (guessed or unplaced or facts.gaps or len(runs) > 1 or runs.starts[0] or runs.firsts[0] != own.base):
         return []
     log = Overlay(own.raw, [patch for patch in facts.patches if patch.position not in guessed])
-    rows = (*seen_in(runs.windows(log, max_batch_bytes)), *seen_at(log, unplaced))
+    rows = (*seen_in(runs.windows(log, max_batch_bytes), facts.wrappers), *seen_at(log, unplaced, facts.wrappers))
     own_rows = sorted(rows, key=lambda row: row.position)
     lone = list(_lone(own_rows, own, {*guessed, *unplaced}))
     known: list[set[int]] = [set() for _ in lone]
@@ -56,7 +56,9 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
             _look(lone, log, own, other, known, max_batch_bytes)
     wanted = {one.row.content for one, offsets in zip(lone, known, strict=True) if offsets}
     here = (
-        {row.place for row in seen_in(runs.windows(log, max_batch_bytes)) if row.content in wanted} if wanted else set()
+        {row.place for row in seen_in(runs.windows(log, max_batch_bytes), facts.wrappers) if row.content in wanted}
+        if wanted
+        else set()
     )
     found = []
     for (row, _, _), offsets in zip(lone, known, strict=True):
@@ -118,7 +120,9 @@ def _look(
     seen: dict[tuple[int, int, int], SeenBatch] = {}
     equal: dict[tuple[int, int, int], list[tuple[SeenBatch, bool]]] = {}
     begin = None if other.base is None else other.base - 1
-    for row, before, after in with_neighbours(seen_in(other.facts.runs.windows(other.source, max_batch_bytes))):
+    for row, before, after in with_neighbours(
+        seen_in(other.facts.runs.windows(other.source, max_batch_bytes), other.facts.wrappers)
+    ):
         if row.place in anchors:
             seen[row.place] = row
         if row.content in wanted:

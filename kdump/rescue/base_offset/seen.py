@@ -11,16 +11,26 @@ from kdump.format.batch.window import header_at
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.rescue.scanned_log import ScannedLog
+    from kdump.rescue.valid_runs import Wrappers
 
 FIELD = "baseOffset"
 """The field that may be wrong."""
 _PIECE = 1024 * 1024
-_COLUMNS = (layout.BASE_OFFSET, layout.SIZE, layout.CRC, layout.LAST_OFFSET, layout.POSITION, layout.BASE_SEQUENCE)
+_COLUMNS = (
+    layout.MAGIC,
+    layout.ATTRIBUTES,
+    layout.BASE_OFFSET,
+    layout.SIZE,
+    layout.CRC,
+    layout.LAST_OFFSET,
+    layout.POSITION,
+    layout.BASE_SEQUENCE,
+)
 
 
 class CopyLog(TupleValue):
@@ -47,19 +57,20 @@ class CopyLog(TupleValue):
 
 
 class SeenBatch(TupleValue):
-    """A batch of magic 2 by its header: offsets, bytes, the CRC that it has, the first sequence of its producer.
+    """A batch by its header: offsets, bytes, the CRC that it has, the first sequence of its producer.
 
     Batches are in the order of their offsets; those that are the same in all copies lie together. `log` is the number
     of the log that has it.
     """
 
-    first: int
+    first: int  # of a legacy wrapper by the messages inside
     size: int
     crc: int
     last: int
     position: int
     sequence: int
     log: int = 0
+    is_wrapper: bool = False  # of magic 0 or 1, and compressed
 
     @property
     def end(self) -> int:
@@ -86,7 +97,8 @@ class SeenBatch(TupleValue):
         Reports: O03.
         """
         found = Finding(Code.O03, log, self.position, self.size, offset=self.first, last_offset=self.last)
-        return found.replace(field=FIELD, expected=offset, found=self.first)
+        behind = self.last - self.first if self.is_wrapper else 0  # the header of a wrapper has its last offset
+        return found.replace(field=FIELD, expected=offset + behind, found=self.first + behind)
 
 
 class Neighbourhood(TupleValue):
@@ -97,26 +109,35 @@ class Neighbourhood(TupleValue):
     after: SeenBatch | None
 
 
-def seen_in(windows: Iterable[Window], log: int = 0) -> Iterator[SeenBatch]:
-    """Yield the batches of windows, but for those of magic 0 and 1.
+def seen_in(windows: Iterable[Window], wrappers: Wrappers, log: int = 0) -> Iterator[SeenBatch]:
+    """Yield the batches of windows.
 
     Args:
         windows: of a log.
+        wrappers: of magic 0 and 1 in it that were read.
         log: its number.
     """
     for window in windows:
-        columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]
-        for magic, *cells in zip(*columns, strict=True):
-            if magic >= layout.MAGIC_V2:
-                yield SeenBatch(*(*cells, log))
+        columns = [window.column(one) for one in _COLUMNS]
+        for cells in zip(*columns, strict=True):
+            yield _seen(cells, wrappers, log)
 
 
-def seen_at(log: Source, positions: Iterable[int]) -> Iterator[SeenBatch]:
-    """Yield the batches at some positions, but for those of magic 0 and 1."""
+def seen_at(log: Source, positions: Iterable[int], wrappers: Wrappers) -> Iterator[SeenBatch]:
+    """Yield the batches at some positions; `wrappers` of magic 0 and 1 were read."""
     for position in positions:
         header = header_at(log, position)
-        if header is not None and header[layout.MAGIC] >= layout.MAGIC_V2:
-            yield SeenBatch(*(header[one] for one in _COLUMNS))
+        if header is not None:
+            yield _seen([header[one] for one in _COLUMNS], wrappers, 0)
+
+
+def _seen(cells: Sequence[int], wrappers: Wrappers, log: int) -> SeenBatch:
+    magic, attributes, first, size, crc, last, position, sequence = cells
+    is_wrapper = magic < layout.MAGIC_V2 and bool(attributes & layout.CODEC_MASK)
+    if is_wrapper:
+        first, count = wrappers.at(position) or (last, 1)
+        first = min(first, last - count + 1)
+    return SeenBatch(first, size, crc, last, position, sequence, log, is_wrapper)
 
 
 def with_neighbours(rows: Iterable[SeenBatch]) -> Iterator[Neighbourhood]:
@@ -132,7 +153,7 @@ def are_same_bytes(one: SeenBatch, log: Source, other: SeenBatch, other_log: Sou
     """Tell whether two batches are equal in all that their CRCs are of."""
     if one.size != other.size:
         return False
-    for at in range(layout.ATTRIBUTES_AT, one.size, _PIECE):
+    for at in range(layout.MAGIC_AT, one.size, _PIECE):
         size = min(_PIECE, one.size - at)
         if log.read_at(one.position + at, size) != other_log.read_at(other.position + at, size):
             return False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.batch.base_offset.places import only_one_between
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -104,6 +106,8 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
     """
     if ends.known is None:
         return 0
+    if waiting[-1].batch.first is None:
+        return int(_is_below_end(waiting, before, ends.known, ends.next_base))
     size = 0
     for count in range(1, len(waiting) + 1):
         one = waiting[-count]
@@ -121,6 +125,15 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
         if (is_one_bit or ends.next_base is not None) and reaches and ends.known not in firsts:
             return count
     return 0
+
+
+def _is_below_end(waiting: Sequence[Waiting], before: Before, known: int, next_base: int | None) -> bool:
+    """Whether the last one, a wrapper, reaches over the end, and one bit of it alone explains that."""
+    left = waiting[-2].batch if len(waiting) > 1 else before.good
+    if waiting[-1].batch.last < known or left is None:
+        return False
+    place = only_one_between(waiting[-1].batch.last, left.last + 1, known - 1)
+    return place is not None and (next_base is not None or place == known - 1)
 
 
 def _in_a_row(first: int, some: Iterable[Waiting]) -> list[int]:

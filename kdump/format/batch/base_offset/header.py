@@ -118,7 +118,7 @@ class Before(TupleValue):
     def leads_to(self, one: HeaderFacts) -> bool:
         """Tell whether nothing speaks against a batch as the next one, or as the first one of the log."""
         if self.good is None:
-            return not self.is_open and one.first in (None, self.segment)
+            return not self.is_open and one.first == self.segment
         return self.adjoins(one)
 
     def may_have(self, one: HeaderFacts) -> bool:

@@ -30,7 +30,7 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
 
     Where they fill the offsets between the right ones around them, they had these. Else one has that with which it
     adjoins a neighbour, if that is one bit away, no other one bit away lies between the right ones, and no other batch
-    is as likely wrong.
+    is as likely wrong. A wrapper, of which nobody knows where it begins, has the only one that one bit explains.
     """
     before, after = around.before, around.after
     lefts, rights = _from_left(wrong, before), _from_right(wrong, around)
@@ -47,8 +47,10 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     if low != layout.UNKNOWN and not is_lost and after is not None and after.batch.first is not None:
         free = low, after.batch.first - 1
     bound = layout.LARGEST_OFFSET
-    if after is not None and after.batch.first is not None:
-        bound = after.batch.first - 1 - after.is_lost  # what is lost between them had an offset too
+    if after is not None:
+        bound = after.batch.begin - 1 - after.is_lost  # what is lost between them had an offset too
+    elif around.ends.filled is not None:
+        bound = around.ends.filled - 1
     for sides, order in ((lefts, range(len(wrong))), (rights, range(len(wrong) - 1, -1, -1))):
         is_known = sides is rights or by_left
         for k in order:
@@ -61,6 +63,9 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     places = [
         left if right is None else right if left is None else None for left, right in zip(lefts, rights, strict=True)
     ]
+    for k, one in enumerate(wrong):
+        if places[k] is None and one.batch.first is None and not one.may_be_right:
+            places[k] = only_one_between(one.batch.last, low + k, bound - (len(wrong) - 1 - k))
     is_any_below = any(before.is_above(one.batch) for one in wrong)
     # where there is no place for one of several, an overlap explains them as well
     return [None] * len(wrong) if is_any_below and None in places else places
@@ -94,6 +99,12 @@ def _from_right(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
         found.append(_if_there_is(at, one.batch))
         at = None if one.is_lost or one.batch.first is None else at
     return found[::-1]
+
+
+def only_one_between(offset: int, low: int, high: int) -> int | None:
+    """Return the one offset of a range, both ends included, that one wrong bit turns into another; else None."""
+    found = [other for other in (offset ^ bit for bit in _BITS) if low <= other <= high]
+    return found[0] if low != layout.UNKNOWN and len(found) == 1 else None
 
 
 def _if_there_is(offset: int | None, one: HeaderFacts) -> int | None:

@@ -24,7 +24,7 @@ def misplaced(window: Window, findings: Iterable[Finding]) -> Iterator[tuple[int
     for finding in findings:
         if isinstance(finding.expected, int):
             for k in _row_of(window, finding):
-                yield k, finding.expected - window.cell(k, layout.BASE_OFFSET)
+                yield k, finding.expected - window.stored_offset(k)
 
 
 def unplaced(window: Window, findings: Iterable[Finding]) -> set[int]:
