@@ -519,6 +519,18 @@ class Finding(Row, name="finding"):
         return self.is_misplaced and not isinstance(self.expected, int)
 
     @property
+    def true_offset(self) -> int | None:
+        """The first offset that a batch out of place belongs to; None where nobody knows it.
+
+        The field of a legacy wrapper has its last offset, and what is expected of it too.
+        """
+        if not isinstance(self.expected, int):
+            return None
+        if self.offset is None or not isinstance(self.found, int):
+            return self.expected
+        return self.expected - self.found + self.offset
+
+    @property
     def is_among_holes(self) -> bool:
         """Whether bytes are missing in one of several holes, nobody knows in which."""
         return self.code is Code.O04 and self.severity is Severity.ERROR and "among" in self.values

@@ -359,7 +359,7 @@ class LineWriter:
         extras: list[tuple[int, Row]] = []
         for one in self._work.read:
             for patch, finding in zip(one.facts.patches, one.facts.fields, strict=True):
-                offset = finding.expected if finding.field == "baseOffset" else finding.offset
+                offset = finding.true_offset if finding.field == "baseOffset" else finding.offset
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
                 extras.append((offset if isinstance(offset, int) else -1, row))

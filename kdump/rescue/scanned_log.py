@@ -686,7 +686,8 @@ def _has_room(first: int, last: int) -> bool:
 
 def _reaches_over(finding: Finding, next_base: int | None) -> bool:
     """Whether the value that is expected of a base offset lets the batch reach into the next segment."""
-    if next_base is None or not finding.is_misplaced or not isinstance(finding.expected, int):
+    first = finding.true_offset
+    if next_base is None or not finding.is_misplaced or first is None:
         return False
     span = 0 if finding.offset is None or finding.last_offset is None else finding.last_offset - finding.offset
-    return finding.expected + span >= next_base
+    return first + span >= next_base

@@ -177,10 +177,11 @@ class _Search:
         """Return them."""
         directory = self._directory
         names = directory.log_bases
-        if len(names) < 2 or directory.is_leftover or directory.log_dir.is_held:
+        if directory.is_leftover or directory.log_dir.is_held:
             return {}
-        empty = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
-        firsts = {name: first for name in names if name not in empty and (first := self._first(name)) is not None}
+        blank = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
+        firsts = {name: first for name in names if name not in blank and (first := self._first(name)) is not None}
+        blank |= {name for name in names if name not in firsts}  # nothing in it tells where it belongs
         suspects = set(self._suspects(names, firsts))
         # the name of another one that begins there: whose is it?
         suspects |= {first for name in suspects if firsts.get(first := firsts[name], first) != first}
@@ -188,8 +189,9 @@ class _Search:
         wholes = [one.begun_at(suspects) for one in wholes]
         if not wholes:
             return {}
+        blank |= suspects - {one.span.name for one in wholes}
         in_place = {name: first for name, first in firsts.items() if name not in suspects}
-        taken = {name for name in names if name not in suspects and name not in empty}
+        taken = {name for name in names if name not in suspects and name not in blank}
         found: dict[int, Misplaced] = {}
         for one in (*wholes, *wholes):  # one of two that are exchanged tells of the other
             if one.span.name in found:
@@ -200,20 +202,20 @@ class _Search:
                 found[place.name] = place
         bases = Counter(one.base for one in found.values())
         found = {name: one for name, one in found.items() if bases[one.base] == 1}
-        held = {*names} - empty
+        held = {*names} - blank
         while blocked := [name for name, one in found.items() if one.base in held and one.base not in found]:
             for name in blocked:  # a log that stays holds the name
                 del found[name]
         found = {name: self._with_snapshot(one, bases) for name, one in found.items()}
-        return found | self._exchanged(found, empty)
+        return found | self._exchanged(found, blank)
 
-    def _exchanged(self, found: Mapping[int, Misplaced], empty: Container[int]) -> dict[int, Misplaced]:
-        """Return the empty logs whose names others are to have: they get the names that those leave."""
+    def _exchanged(self, found: Mapping[int, Misplaced], blank: Container[int]) -> dict[int, Misplaced]:
+        """Return the logs whose names others are to have, and that tell none: they get the names that those leave."""
         wanted = {one.base for one in found.values()}
         left = iter(sorted({*found} - wanted))
         used = {path for one in found.values() for path in one.files.values()}
         exchanged = {}
-        for name in (name for name in sorted(wanted - {*found}) if name in empty):
+        for name in (name for name in sorted(wanted - {*found}) if name in blank):
             base = next(left)
             own = {kind: path for kind, path in self._directory.by_base[base].items() if path not in used}
             files = {**own, FileKind.LOG: self._path(name)}
@@ -352,10 +354,12 @@ class _Search:
         ends = room.after == end if room.after is not None else closed_at in (None, end)
         begins = whole.has_holes or first in witnesses or self._begins_at(first, room)
         meets = (ends or (is_open_at_end and not is_open_at_start)) and (begins or is_open_at_start)
-        has_neighbour = room.has_before or room.after is not None
+        has_neighbour = room.has_before or room.after is not None or first in self._starts
         may_have_holes = whole.has_holes and base in witnesses
         is_exchanged = base in found and found[base].base == name
-        is_orphan = first in witnesses and not room.floor <= name < (room.after or name + 1)
+        can_be = room.floor <= name < (room.after or name + 1)
+        meets = meets or (not can_be and (room.after == end or (room.has_before and room.floor == first)))
+        is_orphan = not can_be and (base in witnesses or first in self._starts)
         if not (any(is_theirs.values()) or (meets and has_neighbour) or may_have_holes or is_exchanged or is_orphan):
             return None
         return Misplaced(self._path(name), name, base, first, end - 1, self._files(name, base, is_theirs))
@@ -365,7 +369,7 @@ class _Search:
         before = max([(begin, at) for at, begin in in_place.items() if begin <= span.first], default=None)
         ends = [] if before is None else [self._end_below(before[1], span.first) or before[0] + 1]
         ends += [other.end for other in others if other.first <= span.first]
-        firsts = [begin for begin in in_place.values() if begin > span.first]
+        firsts = [min(at, begin) for at, begin in in_place.items() if begin > span.first]
         firsts += [other.first for other in others if other.first > span.first]
         return _Room(max(ends, default=0), bool(ends), min(firsts, default=None))
 
@@ -382,8 +386,12 @@ class _Search:
         """
         if room.has_before:
             return room.floor == first
-        starts = [one.start_offset for one in self._directory.sound_epochs[:1]]
-        return first in (0, self._directory.log_start, *starts)
+        return first in (0, self._directory.log_start, *self._starts)
+
+    @property
+    def _starts(self) -> list[int]:
+        """Where the leader-epoch-checkpoint begins; nothing where there is none."""
+        return [one.start_offset for one in self._directory.sound_epochs[:1]]
 
     def _is_of_other_epochs(self, whole: _Whole) -> bool:
         """Whether the leader-epoch-checkpoint contradicts both the first and the last batch."""

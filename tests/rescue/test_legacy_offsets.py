@@ -70,8 +70,7 @@ def test_so_is_a_first_wrapper_that_reaches_over_those_behind_it(magic: int, tmp
 @pytest.mark.parametrize("by", [BIT, 3 << 20])
 def test_the_last_wrapper_of_a_log_lies_where_other_files_know_the_log_to_end(by: int, tmp_path: Path) -> None:
     parts = [wrapped(1, 0), wrapped(1, 2), wrapped(1, 4, by=by)]
-    known = {point: checkpoint("t 0 6") for point in ("recovery-point-offset-checkpoint",)}
-    write(tmp_path, known)
+    write(tmp_path, {"recovery-point-offset-checkpoint": checkpoint(("t", 0, 6))})
     write(tmp_path / "t-0", {name(0): b"".join(parts)})
     run = run_kdump(["verify", "t-0", "--format", "json"], tmp_path)
     found = [json.loads(line) for line in run.stdout.splitlines()]

@@ -48,6 +48,7 @@ class HeaderChecks:
         next_base: base offset of the next segment; None where there is none, or nobody knows.
         known_end: tells where other files know the last segment to end.
         around: what lies around the log says of leader epochs; None where nobody knows.
+        span_of: tells how many offsets a legacy wrapper has, as `OffsetFold` asks it.
 
     Reports: B05-B09, B11, O01-O05, E01, E02, P01, P02.
     """
@@ -60,11 +61,12 @@ class HeaderChecks:
         next_base: int | None,
         known_end: Callable[[], int | None] = unknown,
         around: EpochsAround | None = None,
+        span_of: Callable[[int], int | None] = unknown,
     ) -> None:
         self._file = file
         self._report = report
         around = EpochsAround() if around is None else around
-        self.offsets = OffsetFold(file, report, segment, next_base, known_end, around.begins)
+        self.offsets = OffsetFold(file, report, segment, next_base, known_end, around.begins, span_of)
         self.epochs = EpochFold(file, report, around)
         self._sequences = SequenceFold(file, report)
         self.follow_producers = True  # look at sequences; off for topics where they say nothing

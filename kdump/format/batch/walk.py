@@ -106,8 +106,16 @@ class CheckedWalk:
         self._resync = Resync(source, hints, search=resync)
         self._fresh = self._resync.state
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
-        self.checks = HeaderChecks(source.name, report, segment, next_base, known_end, around)
+        self.checks = HeaderChecks(source.name, report, segment, next_base, known_end, around, self._span_of)
         self._ended = False
+
+    def _span_of(self, position: int) -> int | None:
+        """How far the last offset of a legacy wrapper lies above its first one; None where it cannot be read."""
+        from kdump.format.read_limits import ReadLimits
+        from kdump.format.record.wrapper import offsets_inside  # few logs are that old, and hardly one is odd
+
+        found = offsets_inside(self._source, position, ReadLimits())
+        return None if found is None else found[1] - found[0]
 
     @cached_property
     def _judge(self) -> Judge:

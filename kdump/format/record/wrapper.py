@@ -1,4 +1,4 @@
-"""The first offset of a compressed wrapper of magic 0 or 1: its header has the last one only."""
+"""The offsets inside a compressed wrapper of magic 0 or 1: its header has the last one only."""
 
 from __future__ import annotations
 
@@ -23,6 +23,18 @@ def first_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
         position: bytes.
         limits: what is read at most.
     """
+    found = offsets_inside(log, position, limits)
+    return None if found is None else found[0]
+
+
+def offsets_inside(log: Source, position: int, limits: ReadLimits) -> tuple[int, int] | None:
+    """Return the first and the last offset inside a legacy wrapper; None where its records cannot be read.
+
+    Those of magic 0 are what they were when it was written; those of magic 1 go by the offset in the header.
+
+    Args:
+        log, position, limits: as above.
+    """
     header = log.read_at(position, layout.LOG_OVERHEAD)
     size = int.from_bytes(header[layout.SIZE_AT :], "big", signed=True) + layout.LOG_OVERHEAD
     if not layout.LOG_OVERHEAD < size <= limits.max_batch_bytes:
@@ -30,7 +42,10 @@ def first_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
     data = log.read_at(position, size)
     walk = CheckedWalk(BytesSource(data, log.name), ignore, next_base=None, max_batch_bytes=limits.max_batch_bytes)
     reader = RecordReader.within(limits)
+    found = None
     for window in walk.windows():
         for chunk in reader.chunks(window.batch(0)):
-            return chunk.rows[layout.R_OFFSET] if chunk.filled else None
-    return None
+            if chunk.filled:
+                last = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
+                found = chunk.rows[layout.R_OFFSET] if found is None else found[0], last
+    return found

@@ -40,7 +40,7 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
     """
     facts, runs = own.facts, own.facts.runs
     pairs = zip(facts.patches, facts.fields, strict=True)
-    guessed = {patch.position: one.expected for patch, one in pairs if one.field == FIELD}
+    guessed = {patch.position: one.true_offset for patch, one in pairs if one.field == FIELD}
     unplaced = {place.position for place in facts.places if place.is_unplaced}
     if not (runs or unplaced):
         return []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format.batch.base_offset.places import only_one_between
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -106,8 +104,6 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
     """
     if ends.known is None:
         return 0
-    if waiting[-1].batch.first is None:
-        return int(_is_below_end(waiting, before, ends.known, ends.next_base))
     size = 0
     for count in range(1, len(waiting) + 1):
         one = waiting[-count]
@@ -119,21 +115,15 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
         if begin + size != ends.known or (count == len(waiting) and before.is_open):
             continue
         places = _in_a_row(begin, waiting[-count:])
-        firsts = [one.batch.first or 0 for one in waiting[-count:]]
-        is_one_bit = all((was ^ true).bit_count() == 1 for was, true in zip(firsts, places, strict=True))
+        some = [one.batch for one in waiting[-count:]]
+        firsts = [one.first for one in some]
+        is_one_bit = all(
+            (one.stored ^ one.field(true)).bit_count() == 1 for one, true in zip(some, places, strict=True)
+        )
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
         if (is_one_bit or ends.next_base is not None) and reaches and ends.known not in firsts:
             return count
     return 0
-
-
-def _is_below_end(waiting: Sequence[Waiting], before: Before, known: int, next_base: int | None) -> bool:
-    """Whether the last one, a wrapper, reaches over the end, and one bit of it alone explains that."""
-    left = waiting[-2].batch if len(waiting) > 1 else before.good
-    if waiting[-1].batch.last < known or left is None:
-        return False
-    place = only_one_between(waiting[-1].batch.last, left.last + 1, known - 1)
-    return place is not None and (next_base is not None or place == known - 1)
 
 
 def _in_a_row(first: int, some: Iterable[Waiting]) -> list[int]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     Values = dict[str, int | str | None]
 
+BASE_OFFSET = "baseOffset"
+"""The field; that of a legacy wrapper has its last offset."""
 LOG_END = "log_end"
 """Among the values of a finding: the end that other files know, by which the last base offset of a log is judged."""
 
@@ -36,6 +38,8 @@ class OffsetFindings:
     ) -> None:
         """A finding about a batch: its last offset, and the name of a field, what was found there, and expected."""
         name, found, expected = field
+        if name == BASE_OFFSET:
+            found, expected = held.stored, None if expected is None else held.field(expected)
         place = held.position, held.size, False, held.first, last
         self._report(Finding(code, self._file, *place, name, expected, found, values=values))
 
@@ -60,7 +64,7 @@ class OffsetFindings:
         else:
             why = f"is too far above {of_file}"
         code = Code.O01 if below else Code.O02
-        self._of_batch(code, held, held.true_last, ("baseOffset", first, expected), {"why": why})
+        self._of_batch(code, held, held.true_last, (BASE_OFFSET, first, expected), {"why": why})
 
     def wrong(
         self, held: HeaderFacts, before: Before, after: HeaderFacts | None, ends: Ends, expected: int | None
@@ -80,7 +84,7 @@ class OffsetFindings:
             why = f"lies above the end of the log by its other files, {log_end}, where this batch fits exactly"
         code = Code.O01 if first < segment else Code.O03
         values: Values = {"why": why, LOG_END: log_end}
-        self._of_batch(code, held, held.true_last, ("baseOffset", first, expected), values)
+        self._of_batch(code, held, held.true_last, (BASE_OFFSET, first, expected), values)
 
     def overlap(self, held: HeaderFacts, before: Before) -> None:
         """Tell of a batch that lies over those before it, where it was written."""
@@ -97,7 +101,7 @@ class OffsetFindings:
             "remedy": f"none: no offset is lost, and a broker serves all; readers may get {both} twice",
             OVERLAP: last,
         }
-        self._of_batch(Code.O03, held, held.last, ("baseOffset", held.first, None), values)
+        self._of_batch(Code.O03, held, held.last, (BASE_OFFSET, held.first, None), values)
 
     def delta(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """Tell of a base offset that follows, where the last offset cannot be: lastOffsetDelta is wrong."""

@@ -20,8 +20,8 @@ _MOST = 6  # batches that wait
 _SURE = 3  # so many that adjoin each other are right
 
 
-def unknown() -> None:
-    """Nobody knows where the log ends."""
+def unknown(*_: object) -> None:
+    """Nobody knows."""
 
 
 class _Queue(TupleValue):
@@ -53,6 +53,8 @@ class OffsetFold:
         known_end: tells the highest offset at which other files know the last segment to end; None where none does.
         begins: tells whether the leader-epoch-checkpoint begins an epoch at an offset; such a batch lies where it was
             written, whatever the arithmetic of its neighbours says.
+        span_of: tells how far the last offset of the legacy wrapper at a position lies above its first one, by what is
+            inside; None where that cannot be read. Only where batches contradict each other anybody asks.
 
     Attributes:
         on_free_range: is told the offsets that damage leaves free before a right batch, or that a log lacks at its
@@ -69,10 +71,12 @@ class OffsetFold:
         next_base: int | None,
         known_end: Callable[[], int | None] = unknown,
         begins: Callable[[int | None, int | None], bool] = lambda _epoch, _offset: False,
+        span_of: Callable[[int], int | None] = unknown,
     ) -> None:
         self._findings = OffsetFindings(file, report)
         self._begins = begins
         self._known_end = known_end
+        self._span_of = span_of
         self._ends = Ends(next_base)
         self._before = Before(segment)
         self._queue = _EMPTY
@@ -194,6 +198,9 @@ class OffsetFold:
         if not waiting:
             return
         is_end = not (is_sure or self._doubt.is_lost)
+        reaches = self._ends.known is not None and waiting[-1].batch.last >= self._ends.known
+        if calm < len(waiting) or (is_end and reaches):
+            waiting = self._with_spans(waiting)
         behind = that_fill_the_end(waiting, self._before, self._ends) if is_end else 0
         self._ends = self._ends._replace(filled=self._ends.known if behind else None)
         some = waiting[: len(waiting) - behind]
@@ -202,6 +209,8 @@ class OffsetFold:
     def _settle_first(self) -> None:
         """Judge some of the first that wait, up to a right one."""
         waiting, calm, run = self._queue
+        if calm < len(waiting):
+            waiting = self._with_spans(waiting)
         right, others = self._right_ones(waiting, calm, is_sure=False)
         count = 1
         if calm < len(waiting):
@@ -209,6 +218,19 @@ class OffsetFold:
         self._judge(waiting[:count], [k for k in right if k < count], others)
         rest = waiting[count:]
         self._queue = _Queue(rest, min(calm, len(rest)), min(run, len(rest)))
+
+    def _with_spans(self, waiting: Sequence[Waiting]) -> tuple[Waiting, ...]:
+        """The same batches; of legacy wrappers the first offset too, where what is inside tells it.
+
+        Of a batch with nothing around it nobody asks: so it is when a wrapper is read by itself.
+        """
+        if len(waiting) == 1 and self._before.floor is None:
+            return tuple(waiting)
+        return tuple(one._replace(batch=self._with_span(one.batch)) for one in waiting)
+
+    def _with_span(self, one: HeaderFacts) -> HeaderFacts:
+        span = self._span_of(one.position) if one.first is None else None
+        return one if span is None else one._replace(first=one.last - span, is_wrapper=True)
 
     def _right_ones(self, waiting: Sequence[Waiting], calm: int, *, is_sure: bool) -> tuple[list[int], list[int]]:
         if not waiting or calm >= len(waiting):

@@ -21,6 +21,20 @@ class HeaderFacts(TupleValue):
     last: int  # last offset
     epoch: int | None  # leader epoch; None below magic 2, which has none
     trusted: bool  # its CRC is right
+    is_wrapper: bool = False  # the first offset is not in the header of a legacy wrapper, but known by what is inside
+
+    def field(self, first: int) -> int:
+        """Return what the offset field of the header says where the batch has a base offset."""
+        return first + self.span if self.is_wrapper else first
+
+    def first_by(self, field: int) -> int:
+        """Return the base offset that it has where the offset field of its header says this."""
+        return field - self.span if self.is_wrapper else field
+
+    @property
+    def stored(self) -> int:
+        """What the offset field of its header says."""
+        return self.last if self.is_wrapper or self.first is None else self.first
 
     @property
     def begin(self) -> int:

@@ -30,7 +30,7 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
 
     Where they fill the offsets between the right ones around them, they had these. Else one has that with which it
     adjoins a neighbour, if that is one bit away, no other one bit away lies between the right ones, and no other batch
-    is as likely wrong. A wrapper, of which nobody knows where it begins, has the only one that one bit explains.
+    is as likely wrong.
     """
     before, after = around.before, around.after
     lefts, rights = _from_left(wrong, before), _from_right(wrong, around)
@@ -47,25 +47,20 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     if low != layout.UNKNOWN and not is_lost and after is not None and after.batch.first is not None:
         free = low, after.batch.first - 1
     bound = layout.LARGEST_OFFSET
-    if after is not None:
-        bound = after.batch.begin - 1 - after.is_lost  # what is lost between them had an offset too
-    elif around.ends.filled is not None:
-        bound = around.ends.filled - 1
+    if after is not None and after.batch.first is not None:
+        bound = after.batch.first - 1 - after.is_lost  # what is lost between them had an offset too
     for sides, order in ((lefts, range(len(wrong))), (rights, range(len(wrong) - 1, -1, -1))):
         is_known = sides is rights or by_left
         for k in order:
             place, one = sides[k], wrong[k].batch
             is_known = is_known and not wrong[k].may_be_right
-            is_known = is_known and place is not None and (place ^ one.begin).bit_count() == 1
+            is_known = is_known and place is not None and (one.field(place) ^ one.stored).bit_count() == 1
             is_known = is_known and place is not None and low <= place <= bound - one.span
-            if not is_known or (free is not None and _one_bit_from(one.begin, one.span, free) != 1):
+            if not is_known or (free is not None and _one_bit_from(one, free) != 1):
                 is_known, sides[k] = False, None
     places = [
         left if right is None else right if left is None else None for left, right in zip(lefts, rights, strict=True)
     ]
-    for k, one in enumerate(wrong):
-        if places[k] is None and one.batch.first is None and not one.may_be_right:
-            places[k] = only_one_between(one.batch.last, low + k, bound - (len(wrong) - 1 - k))
     is_any_below = any(before.is_above(one.batch) for one in wrong)
     # where there is no place for one of several, an overlap explains them as well
     return [None] * len(wrong) if is_any_below and None in places else places
@@ -101,21 +96,16 @@ def _from_right(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     return found[::-1]
 
 
-def only_one_between(offset: int, low: int, high: int) -> int | None:
-    """Return the one offset of a range, both ends included, that one wrong bit turns into another; else None."""
-    found = [other for other in (offset ^ bit for bit in _BITS) if low <= other <= high]
-    return found[0] if low != layout.UNKNOWN and len(found) == 1 else None
-
-
 def _if_there_is(offset: int | None, one: HeaderFacts) -> int | None:
     """A base offset, if a batch can have it."""
     return offset if offset is not None and 0 <= offset <= layout.LARGEST_OFFSET - max(0, one.span) else None
 
 
-def _one_bit_from(offset: int, span: int, free: tuple[int, int]) -> int:
+def _one_bit_from(one: HeaderFacts, free: tuple[int, int]) -> int:
     """How many base offsets one bit away let a batch lie in a range of offsets."""
     low, high = free
-    return sum(low <= other and other + span <= high for other in (offset ^ bit for bit in _BITS))
+    firsts = (one.first_by(one.stored ^ bit) for bit in _BITS)
+    return sum(low <= first and first + one.span <= high for first in firsts)
 
 
 def stays(one: Waiting, around: Around, *, is_sure: bool) -> bool:
@@ -149,4 +139,4 @@ def stays(one: Waiting, around: Around, *, is_sure: bool) -> bool:
     has_room = following - floor - 1 > held.span
     if not has_room or (is_below and following == last + 1):
         return True
-    return is_below and not is_lost and held.last > floor and ((floor + 1) ^ held.first).bit_count() != 1
+    return is_below and not is_lost and held.last > floor and (held.field(floor + 1) ^ held.stored).bit_count() != 1
