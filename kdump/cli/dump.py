@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
     from kdump.output import Output
     from kdump.redact import Redactor
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from kdump.find.query import Query
     from kdump.format.record.chunk import Chunk
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
 
 STDIN = "-"
 _READ = 65536  # bytes of stdin

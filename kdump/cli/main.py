@@ -16,7 +16,7 @@ from kdump import __version__
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import option, with_hint
 from kdump.render.commentary import answer
-from kdump.render.terminal.sentences import fitter_of
+from kdump.render.report.sentences import fitter_of
 from kdump.words.escape import escape
 
 if TYPE_CHECKING:

@@ -156,6 +156,6 @@ def _sink(given: dict[str, Any]) -> Sink:
         from kdump.rows.layout import LAYOUTS
 
         return RetentionRows(write, say, None, layout=LAYOUTS[given["layout"]])
-    from kdump.render.terminal.retention import RetentionTable
+    from kdump.render.report.retention import RetentionTable
 
     return RetentionTable(paper_of(given), say, raw=given["raw"], notes=given["notes"])

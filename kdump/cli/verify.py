@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
     from kdump.redact import Redactor
     from kdump.render.html.sections import ReportOrigin
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
 
 _TABLES = ("findings", "segments", "losses")
 
@@ -476,7 +476,7 @@ def _sink(
 
         fold, replicas = not given["no_fold"], given["replicas"]
         return VerifyHtml(out, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
-    from kdump.render.terminal.verify import VerifyTable
+    from kdump.render.report.verify import VerifyTable
 
     paper = paper_of(given)
     return VerifyTable(

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from kdump.render.terminal.sentences import fitter_of
+from kdump.render.report.sentences import fitter_of
 from kdump.words.escape import escape
 from kdump.words.numbers import counted
 

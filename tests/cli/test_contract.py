@@ -248,7 +248,7 @@ def test_control_characters_of_records_are_seen_in_a_table() -> None:
         else None
     )
     from kdump.render.dump_table import RecordRows
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
 
     out: list[str] = []
     row = {

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.item import Progress
-from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
-from kdump.render.terminal.page import Page
-from kdump.render.terminal.progress import Bar
-from kdump.render.terminal.sentences import fitted
-from kdump.render.terminal.styled import Paper, Text, cell_len
+from kdump.render.progress import Bar
+from kdump.render.report.columns import TableColumn, fitting, shortened, write_table
+from kdump.render.report.page import Page
+from kdump.render.report.sentences import fitted
+from kdump.render.report.styled import Paper, Text, cell_len
 from kdump.words.command import ShellCommand
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.terminal import Seen, run_in_terminal
@@ -332,7 +332,7 @@ def test_the_bar_has_the_colours_of_its_command(
 
 def with_bar_at_once(args: list[str], tmp_path: Path) -> tuple[Seen, list[str]]:
     """Run a verb whose bar has no patience; return what a terminal got, and each drawing of the bar."""
-    (tmp_path / "sitecustomize.py").write_text("import kdump.render.terminal.progress as p\np._PATIENCE = -1\n")
+    (tmp_path / "sitecustomize.py").write_text("import kdump.render.progress as p\np._PATIENCE = -1\n")
     seen = run_in_terminal(args, NODE, 80, {"PYTHONPATH": f"{tmp_path}:{FIXTURES.parent}"})
     return seen, [part for part in re.split(r"\r|\n", seen.raw) if " % " in part]
 

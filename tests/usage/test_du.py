@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from kdump.broker.config import DEFAULTS, Config
 from kdump.finding import Finding
 from kdump.item import Checked
-from kdump.render.terminal.styled import Paper
+from kdump.render.report.styled import Paper
 from kdump.render.text.usage import UsageText
 from kdump.rows.usage import Usage
 from kdump.storage.file_source import FileSource, OpenFailure

@@ -36,7 +36,7 @@ from kdump.item import (
     TrailingBytes,
 )
 from kdump.render.dump_sink import DumpSink
-from kdump.render.terminal.sentences import fitter_of
+from kdump.render.report.sentences import fitter_of
 from kdump.render.text import _text
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.writer import TextWriter

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kdump.dispatch import takes
 from kdump.finding import Finding, Severity
+from kdump.render.report.columns import write_sentence
+from kdump.render.report.styled import Text
 from kdump.render.sink import Sink
-from kdump.render.terminal.columns import write_sentence
-from kdump.render.terminal.styled import Text
 from kdump.render.text.findings import finding_line
 from kdump.rows.usage import Growth, Usage
 from kdump.words.escape import escape
@@ -18,7 +18,7 @@ from kdump.words.times import moment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
     from kdump.rows.usage import Freeable
     from kdump.tally import Tally
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Severity
-from kdump.render.terminal.sentences import command_at
-from kdump.render.terminal.styled import Text, cell_len, clipped
+from kdump.render.report.sentences import command_at
+from kdump.render.report.styled import Text, cell_len, clipped
 from kdump.render.text.findings import finding_line
 from kdump.value import Value
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 """Of what stands for a severity; a sentence about more than a note is bold too."""

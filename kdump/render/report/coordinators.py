@@ -13,9 +13,9 @@ from kdump.dispatch import takes
 from kdump.finding import Severity
 from kdump.item import Checked
 from kdump.render.coordinators import CoordinatorSink
-from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
-from kdump.render.terminal.sink import TableSink
-from kdump.render.terminal.styled import Text
+from kdump.render.report.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
+from kdump.render.report.sink import TableSink
+from kdump.render.report.styled import Text
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, time
 from kdump.rows.coordinators import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.finding import Finding
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
     from kdump.storage.file_source import OpenFailure
     from kdump.value import Value
 
