@@ -126,7 +126,7 @@ HELD = {
     "tests/storage/test_guest.py": "cli.options.guest",
     "tests/storage/test_names.py": "storage.paths",
     "tests/usage/test_du.py": (
-        "cli.du cli.show render.text.usage usage.files usage.freeable usage.names usage.superseded"
+        "cli.du cli.show render.report.usage usage.files usage.freeable usage.names usage.superseded"
     ),
 }
 

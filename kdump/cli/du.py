@@ -16,6 +16,7 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
     quiet_option,
 )
 from kdump.cli.options.help import Command, option
@@ -96,6 +97,7 @@ _TOP_KEYS = 20
 @option(
     "--now", group="The broker", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]"
 )
+@notes_option
 @format_option
 @quiet_option
 @color_option
@@ -163,6 +165,6 @@ def _sink(given: dict[str, Any]) -> Sink:
         from kdump.rows.layout import LAYOUTS
 
         return RowLines(write, say, Tally(), layout=LAYOUTS[given["layout"]])
-    from kdump.render.text.usage import UsageText
+    from kdump.render.report.usage import UsageText
 
-    return UsageText(paper_of(given), say, Tally())
+    return UsageText(paper_of(given), say, notes=given["notes"])

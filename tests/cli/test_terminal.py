@@ -249,6 +249,36 @@ def test_colours_are_where_they_are_wanted(
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]", seen.raw)) == coloured
 
 
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory whose internal topics, and a partition, have a wrong byte in a record each."""
+    log_dir = copy_tree(NODE, tmp_path_factory.mktemp("damaged") / "kafka")
+    for name in ("__consumer_offsets-1", "__transaction_state-0", "__cluster_metadata-0", "plain-0"):
+        path = min((log_dir / name).glob("*.log"))
+        data = bytearray(path.read_bytes())
+        data[100] ^= 1
+        path.write_bytes(data)
+    return log_dir
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["dump", "plain-0"], ["dump", "--format", "table", "plain-0"],
+        ["dump", "--stats", "plain-0"], ["find-offset", "plain-0", "57"],
+        ["retention", "plain-0", "--pass", "--set", "cleanup.policy=compact"], ["du", "plain-0"], ["groups", "."],
+        ["transactions", "."], ["cluster", "."],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_finding_has_the_colour_of_its_severity_in_every_verb(args: list[str], damaged: Path) -> None:
+    assert "\x1b[1;31merror B01 " in run_in_terminal(args, damaged, 100).raw
+    plain = run_in_terminal([*args, "--color", "never"], damaged, 100).raw
+    assert "error B01 " in plain
+    assert "\x1b[1;31m" not in plain
+    assert b"\x1b" not in run_kdump(args, damaged).stderr
+
+
 # --- tables ------------------------------------------------------------------------------------------------
 COLUMNS = (
     TableColumn("name", shrink=True), TableColumn("a", drop=1), TableColumn("b", drop=2), TableColumn("c", right=True),

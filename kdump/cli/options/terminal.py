@@ -16,9 +16,19 @@ if TYPE_CHECKING:
     from kdump.render.report.styled import Paper
 
 _NO_COLOR = {"auto": None, "always": False, "never": True}  # what rich is told; None: it asks NO_COLOR
+
+
+def _colour(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    from kdump.render.commentary import colour_messages
+
+    colour_messages(value)
+    return value
+
+
 color_option = option(
     "--color",
     group="What is shown",
+    callback=_colour,
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
