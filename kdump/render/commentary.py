@@ -67,7 +67,7 @@ def say_left(path: str, errors: int) -> None:
         errors: that stay; with none there is nothing to say.
     """
     if errors:
-        what = f"{counted(errors, 'error')} here that this command does not mend"
+        what = f"{counted(errors, 'error')} here that this command cannot repair"
         say(f"kdump: {path}: {what}; look with kdump verify")
 
 
