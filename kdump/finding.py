@@ -149,9 +149,9 @@ class Code(Enum):
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
     F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica",
            Trait.URGENT, Trait.NOT_ALL_READ)
-    F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly",
+    F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or remove the file, if you are sure",
            Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR, Trait.ONLY_LOST)
-    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index file time counts", "rebuild the index before a broker starts",
+    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without a time index the file's mtime is used", "rebuild the index before a broker starts",
            Trait.REINDEX)
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica",
            Trait.TRUNCATE, Trait.COPIED_AS_TEXT)
@@ -200,7 +200,7 @@ class Code(Enum):
 
     L14 = ("start-moved", Severity.NOTE, "{missing} not served: the log start offset is {start}, inside the log; records below it were deleted (DeleteRecords)", "none: a broker removes their segments later")
     L15 = ("start-expired", Severity.NOTE, "the log begins with offset {first}: what was below it has expired, or was deleted; {why}", "none if retention is as it should be")
-    L16 = ("compacted", Severity.NOTE, "compaction has been here up to offset {last_offset}: what is missing below it was superseded or deleted (cleaner-offset-checkpoint)", "none")
+    L16 = ("compacted", Severity.NOTE, "compacted up to offset {last_offset}: what is missing below it was superseded or deleted (cleaner-offset-checkpoint)", "none")
 
     L17 = ("hole-unexplained", Severity.NOTE, "{missing} not here{others}: nothing here tells whether compaction took {them}, or {they} lost",
            "where the topic was never compacted, say so with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER")

@@ -36,7 +36,7 @@ def test_the_names_of_codecs_are_written_once() -> None:
 
 
 def test_the_colours_of_severities_are_written_once() -> None:
-    assert homes(r"Severity\.\w+: \"[a-z ]*(red|yellow|cyan)\"") == {"render/terminal/columns.py"}
+    assert homes(r"Severity\.\w+: \"[a-z ]*(red|yellow|cyan)\"") == {"render/report/columns.py"}
 
 
 def limits() -> list[tuple[str, str, int, str]]:

@@ -47,7 +47,7 @@ HELD = {
         " checks.replay checks.state_files storage.segment storage.state_file"
     ),
     "tests/checks/test_verify_output.py": (
-        "verdict cli.verify render.commentary render.fold render.sink render.terminal.page"
+        "verdict cli.verify render.commentary render.fold render.sink render.report.page"
     ),
     "tests/checks/test_next_steps.py": "broker.load.log_state checks.step_sentences",
     "tests/checks/test_swaps.py": "checks.swaps",
@@ -109,12 +109,12 @@ HELD = {
         " rescue.end_evidence rows.salvaged"
     ),
     "tests/retention/test_retention.py": (
-        "cli.options.broker cli.retention render.retention_rows render.terminal.retention render.terminal.sink"
+        "cli.options.broker cli.retention render.retention_rows render.report.retention render.report.sink"
         " render.text.retention"
     ),
     "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
-        "cli.groups cli.state render.coordinator_rows render.coordinators render.terminal.coordinators"
+        "cli.groups cli.state render.coordinator_rows render.coordinators render.report.coordinators"
         " render.text.coordinators"
         " render.text.lines state.copies state.group_coordinator state.messages state.share_coordinator"
     ),
@@ -126,7 +126,7 @@ HELD = {
     "tests/storage/test_guest.py": "cli.options.guest",
     "tests/storage/test_names.py": "storage.paths",
     "tests/usage/test_du.py": (
-        "cli.du cli.show render.text.usage usage.files usage.freeable usage.names usage.superseded"
+        "cli.du cli.show render.report.usage usage.files usage.freeable usage.names usage.superseded"
     ),
 }
 

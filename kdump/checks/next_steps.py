@@ -388,7 +388,7 @@ class PartitionSteps:
         cost = "nothing behind it is intact" if cut.ends_with_damage else "all that is intact behind it goes too"
         if later:
             noun = "1 later segment" if len(later) == 1 else f"{len(later)} later segments"
-            cost = f"{noun} and all that is intact behind it go too"
+            cost = f"also deletes {noun} and every intact record after the damage"
         flags = ["--with-later-segments"] if later else []
         command = command_line("truncate", named(self._only or self._path), "--at-damage", *flags)
         if cut.blocked:  # its headers are not patched, and a cut at the damage would ask for that

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @click.command(
     "carve",
     cls=Command,
+    usual=("--to", "--like", "--min-batches", "--format", "-j"),
     add_help_option=False,
     examples=(
         "kdump carve /dev/sdb1 --to runs",

@@ -23,6 +23,7 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
 @click.command(
     "cluster",
     cls=Command,
+    usual=("--topic", "--at", "--at-offset", "--diff", "--check", "--format"),
     add_help_option=False,
     examples=(
         "kdump cluster /data --topic orders",
@@ -54,7 +55,7 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
 @format_option
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Say which brokers, topics, leaders, configurations and users a cluster had, and what changed.
+    """Show which brokers, topics, leaders, configurations and users a cluster had, and what changed.
 
     PATH is a log.dir with __cluster_metadata-0, or that directory; of several copies the newest is read. Secrets are
     not shown. Nothing is ever created, changed or locked. Exit status: 0 done, 3 damage was found, or something lies

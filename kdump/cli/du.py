@@ -16,6 +16,7 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
     quiet_option,
 )
 from kdump.cli.options.help import Command, option
@@ -42,6 +43,7 @@ _TOP_KEYS = 20
 @click.command(
     "du",
     cls=Command,
+    usual=("--topic", "--by", "--top", "--superseded", "--full-at", "--now", "--format"),
     add_help_option=False,
     examples=(
         "kdump du /data --top 10",
@@ -96,6 +98,7 @@ _TOP_KEYS = 20
 @option(
     "--now", group="The broker", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]"
 )
+@notes_option
 @format_option
 @quiet_option
 @color_option
@@ -106,10 +109,10 @@ _TOP_KEYS = 20
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Tell which topics, partitions, keys, producers, groups, codecs or days use the space.
+    """Show which topics, partitions, keys, producers, groups, codecs or days use the space.
 
-    PATH is a log.dir, a partition directory or a file. The rows add up to the sizes of all files below it; what has no
-    name of its own is in the last one. Beside a partition stands what retention frees now and next. Nothing is changed.
+    PATH is a log.dir, a partition directory or a file. The rows add up to the sizes of all files below it; the last
+    row is what belongs to no topic. Beside a partition stands what retention frees now and next. Nothing is changed.
     Exit status: 0 done, 3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
     from kdump.usage.run import usage
@@ -163,6 +166,6 @@ def _sink(given: dict[str, Any]) -> Sink:
         from kdump.rows.layout import LAYOUTS
 
         return RowLines(write, say, Tally(), layout=LAYOUTS[given["layout"]])
-    from kdump.render.text.usage import UsageText
+    from kdump.render.report.usage import UsageText
 
-    return UsageText(paper_of(given), say, Tally())
+    return UsageText(paper_of(given), say, notes=given["notes"])

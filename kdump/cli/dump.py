@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
     from kdump.output import Output
     from kdump.redact import Redactor
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines
 
@@ -94,6 +94,17 @@ _KINDS = (
 @click.command(
     "dump",
     cls=KafkaCommand,
+    usual=(
+        "--print-data-log",
+        "--from-offset",
+        "--to-offset",
+        "--from-time",
+        "--key",
+        "--tail",
+        "--format",
+        "--fate",
+        "--follow",
+    ),
     add_help_option=False,
     examples=(
         "kdump dump /data/orders-0 --print-data-log --tail 10",
@@ -242,7 +253,7 @@ _KINDS = (
     type=click.Choice(["text", "table", "json"]),
     default="text",
     show_default=True,
-    help="Kafka's layout; a table for people, a row a record; or JSON: kdump explain KEY tells of its keys.",
+    help="Kafka's layout, a table of a row a record, or JSON. kdump explain KEY tells of its keys.",
 )
 @raw_option
 @redact_options

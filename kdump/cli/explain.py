@@ -10,7 +10,7 @@ from kdump.cli.options.common import help_option
 from kdump.cli.options.complete import manual_names
 from kdump.cli.options.help import Command
 from kdump.render.commentary import answer
-from kdump.render.terminal.sentences import columns_of, fitted
+from kdump.render.report.sentences import columns_of, fitted
 
 _WIDEST = 100
 

@@ -18,9 +18,9 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     quiet_option,
 )
-from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, session
 from kdump.cli.options.help import Command, option
-from kdump.cli.options.partitions import partition_options, selected
+from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.exit_status import Exit
@@ -58,6 +58,7 @@ _TABLES = [
 @click.command(
     "export",
     cls=Command,
+    usual=("--table", "--to", "--format", "--topic", "-j"),
     add_help_option=False,
     examples=(
         "kdump export /data --to tables",
@@ -121,8 +122,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
     something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 12 refused, 2 wrong use.
     """
-    named = selected(given, [os.fspath(path) for path in given["paths"]])
-    roots = roots_of(named)
+    named, roots = selected_roots(given, [os.fspath(path) for path in given["paths"]])
     demand_arrow()
     from kdump.export.origin import Origins, read_roots
 

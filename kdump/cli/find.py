@@ -21,7 +21,7 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.help import Command, option, options
-from kdump.cli.options.partitions import topic_partition_one
+from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
@@ -31,6 +31,8 @@ from kdump.render.commentary import fail_to_write, say
 from kdump.rows.lookup import LookupAnswer
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import parse_partition
+from kdump.storage.paths import base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
 from kdump.words.escape import escape
 
@@ -39,14 +41,14 @@ if TYPE_CHECKING:
 
     from kdump.find.query import Query
     from kdump.format.record.chunk import Chunk
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
 
 STDIN = "-"
 _READ = 65536  # bytes of stdin
 
 
 _find_options = options(
-    topic_partition_one,
+    partition_options,
     option(
         "--scan",
         group="What is checked",
@@ -77,22 +79,24 @@ _find_options = options(
 @click.command(
     "find-offset",
     cls=Command,
+    usual=("--topic", "--print", "--context", "--scan", "--format"),
     add_help_option=False,
     examples=(
         "kdump find-offset /data/orders-0 182441 --print",
-        "kdump find-offset /data latest --topic-partition orders-0",
+        "kdump find-offset /data latest --topic orders",
     ),
 )
 @click.argument("path", metavar="PATH")
 @click.argument("offset", metavar="OFFSET")
 @_find_options
 def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (click hands over what the options say)
-    """Tell where an offset is, as a broker finds it.
+    """Show where an offset is, as a broker finds it.
 
-    PATH is a partition directory, one log, or a log.dir with --topic-partition. OFFSET is a number, earliest or latest,
-    or - for one question on each line of stdin. The answer is the batch that a broker sends to a consumer who asks for
-    this offset, and the first record in it at or after the offset. Exit status: 0 found, 10 nothing there, 3 damage or
-    an unsound index met on the way, 5 something could not be read, or a log.dir without --topic-partition, 2 wrong use.
+    PATH is a partition directory, one log, or a log.dir with --topic or --topic-partition: each partition answers, on a
+    line that begins with its name. OFFSET is a number, earliest or latest, or - for one question on each line of stdin.
+    The answer is the batch that a broker sends to a consumer who asks for this offset, and the first record in it at or
+    after the offset. Exit status: 0 found, 10 nothing there in any partition, 3 damage or an unsound index met on the
+    way, 5 something could not be read, or a log.dir without a selection, 2 wrong use.
     """
     _run("find-offset", path, offset, offset_query, given, times=False)
 
@@ -100,22 +104,25 @@ def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (
 @click.command(
     "find-time",
     cls=Command,
+    usual=("--topic", "--print", "--context", "--scan", "--format"),
     add_help_option=False,
     examples=(
         "kdump find-time /data/orders-0 now-2h",
         "kdump find-time /data/orders-0 '2026-11-21 14:03' --print",
+        "kdump find-time /data 'yesterday 10:00' --topic orders",
     ),
 )
 @click.argument("path", metavar="PATH")
 @click.argument("time", metavar="TIME")
 @_find_options
 def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (click hands over what the options say)
-    """Tell the first offset at or after a time, as a broker answers it.
+    """Show the first offset at or after a time, as a broker answers it.
 
-    PATH is a partition directory, one log, or a log.dir with --topic-partition. TIME is ms since the epoch, 2026-11-21,
-    2026-11-21T14:03:00Z, 10:00, yesterday (all UTC unless a zone is written), now-2h, max, earliest or latest, or - for
-    one question on each line of stdin. Exit status: 0 found, 10 nothing there, 3 damage or an unsound index met on the
-    way, 5 something could not be read, or a log.dir without --topic-partition, 2 wrong use.
+    PATH is a partition directory, one log, or a log.dir with --topic or --topic-partition: each partition answers, on a
+    line that begins with its name. TIME is ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, yesterday (all
+    UTC unless a zone is written), now-2h, max, earliest or latest, or - for one question on each line of stdin. Exit
+    status: 0 found, 10 nothing there in any partition, 3 damage or an unsound index met on the way, 5 something could
+    not be read, or a log.dir without a selection, 2 wrong use.
     """
     _run("find-time", path, time, time_query, given, times=True)
 
@@ -159,11 +166,9 @@ def _run(verb: str, path: str, asked: str, read: Callable[[str], Query], given: 
         times: the questions may be about time.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
-    if given["topic_partition"]:
-        path = os.path.join(path, given["topic_partition"])
+    paths = selected(given, [path])
     many = asked == STDIN
-    sink = _sink(path, given, many=many)
-    separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
+    sink = _sink(path, given, many=many, of_many=_is_many(given))
     bar = bar_of(verb, quiet=given["quiet"])
     try:
         queries = _from_stdin(read, sink.flush) if many else iter([read(asked)])
@@ -171,22 +176,13 @@ def _run(verb: str, path: str, asked: str, read: Callable[[str], Query], given: 
         swapped = os.path.lexists(asked) and not os.path.lexists(path)
         hint = "; the path comes first" if swapped else ""
         raise click.UsageError(escape(f"{error}{hint}")) from None
+    run = _Run(sink, outcome, given, bar, many=many, times=times)
     try:
-        finder = _finder(path, sink, outcome, given, bar, times=times, separators=separators)
-        for query in queries:
-            _answer(finder, query, sink, outcome, given, bar)
-    except UnreadableError as error:
-        if bar is not None:
-            bar.hide()
-        outcome.see(error.problem)
-        say(f"kdump: {error.problem.sentence}")
-    except OSError as error:
-        if bar is not None:
-            bar.hide()
-        if error.filename is None:  # not of a file that is read: this is where the text goes
-            fail_to_write(error)
-        outcome.unreadable()
-        say(f"kdump: {error.filename}: cannot be read: {error.strerror}")
+        partitions = [one for one in map(run.opened, paths) if one is not None]
+        for query in queries if partitions else ():
+            run.answer(partitions, query)
+    except UnreadableError as error:  # of the questions
+        run.failed(error)
     try:
         sink.end()
     except OSError as error:
@@ -194,78 +190,137 @@ def _run(verb: str, path: str, asked: str, read: Callable[[str], Query], given: 
     sys.exit(outcome.exit)
 
 
-def _finder(
-    path: str,
-    sink: FindSink,
-    outcome: RunStatus,
-    given: dict[str, Any],
-    bar: Bar | None,
-    *,
-    times: bool,
-    separators: bool,
-) -> Finder:
-    """Open the partition, and say what is wrong with what lies around it."""
-    findings: list[Finding] = []
-    partition = open_partition(path, findings.append)
-    for finding in findings:
-        outcome.see(finding)
-        sink.finding(finding)
-    unread = evidence_of(partition).rows_unread
-    if unread is not None:
-        outcome.see(unread)
-        say(f"kdump: {unread.sentence}")
-    limits = limits_of(given)
-    told = None if bar is None else bar.show
-    scan, jobs = given["scan"], given["jobs"]
-
-    def report(finding: Finding) -> None:
-        if bar is not None:
-            bar.hide()
-        outcome.see(finding)
-        sink.finding(finding)
-
-    return Finder(partition, limits, scan=scan, times=times, separators=separators, jobs=jobs, told=told, report=report)
+def _is_many(given: dict[str, Any]) -> bool:
+    """Whether several partitions may answer."""
+    return bool(given["topics"]) or len(given["topic_partitions"]) > 1
 
 
-def _answer(
-    finder: Finder, query: Query | Bad, sink: FindSink, outcome: RunStatus, given: dict[str, Any], bar: Bar | None
-) -> None:
-    if isinstance(query, Bad):
-        outcome.nothing()
-        sink.location(LookupAnswer(query.text, error=query.error))
-        return
-    if query.assumed and not given["quiet"]:
-        say(f"kdump: {query.assumed}")
-    for item in finder.answers([query]):
-        if bar is not None:
-            bar.hide()
-        if isinstance(item, LookupAnswer):
-            _show(finder, item, sink, outcome, given)
-            continue
-        outcome.see(item)
-        if isinstance(item, Finding):  # a problem is the error of the location too
-            sink.finding(item)
+class _Run:
+    """Questions to partitions.
 
+    Args:
+        sink: takes the answers.
+        outcome: of the run.
+        given: the values of the options.
+        bar: shows how far it is; None where nobody looks at it.
+        many: the questions come from stdin.
+        times: the questions may be about time.
+    """
 
-def _show(finder: Finder, location: LookupAnswer, sink: FindSink, outcome: RunStatus, given: dict[str, Any]) -> None:
-    """Show an answer, and what is asked for with it."""
-    if location.error is not None:
-        outcome.nothing()
-    sink.location(location)
-    if location.file is None:
-        return
-    try:
-        if given["context"] is not None:
-            for chunk in finder.context(given["context"]):
-                sink.chunk(location.file, chunk)
-        record = finder.record(location) if given["show"] else None
-        if record is not None:
-            sink.chunk(location.file, record)
-    except OSError as error:
-        if error.filename is None:
-            raise
-        outcome.unreadable()
+    def __init__(
+        self,
+        sink: FindSink,
+        outcome: RunStatus,
+        given: dict[str, Any],
+        bar: Bar | None,
+        *,
+        many: bool,
+        times: bool,
+    ) -> None:
+        self._sink = sink
+        self._outcome = outcome
+        self._given = given
+        self._bar = bar
+        self._times = times
+        self._separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
+
+    def opened(self, path: str) -> tuple[str | None, Finder] | None:
+        """Open a partition, and say what is wrong with what lies around it.
+
+        Returns:
+            Its name, and what answers; None where it cannot be read.
+        """
+        findings: list[Finding] = []
+        try:
+            partition = open_partition(path, findings.append)
+        except (UnreadableError, OSError) as error:
+            self.failed(error)
+            return None
+        for finding in findings:
+            self._report(finding)
+        unread = evidence_of(partition).rows_unread
+        if unread is not None:
+            self._outcome.see(unread)
+            say(f"kdump: {unread.sentence}")
+        finder = Finder(
+            partition,
+            limits_of(self._given),
+            scan=self._given["scan"],
+            times=self._times,
+            separators=self._separators,
+            jobs=self._given["jobs"],
+            told=None if self._bar is None else self._bar.show,
+            report=self._report,
+        )
+        name = parse_partition(base_name(path if is_dir(path) else parent(path)))
+        return None if name is None else f"{name.topic}-{name.partition}", finder
+
+    def failed(self, error: UnreadableError | OSError) -> None:
+        """Say what could not be read; end where it is stdout that takes no more."""
+        if self._bar is not None:
+            self._bar.hide()
+        if isinstance(error, UnreadableError):
+            self._outcome.see(error.problem)
+            say(f"kdump: {error.problem.sentence}")
+            return
+        if error.filename is None:  # not of a file that is read: this is where the text goes
+            fail_to_write(error)
+        self._outcome.unreadable()
         say(f"kdump: {error.filename}: cannot be read: {error.strerror}")
+
+    def answer(self, partitions: list[tuple[str | None, Finder]], query: Query | Bad) -> None:
+        """Let each partition answer a question; there is nothing where none has an answer."""
+        if isinstance(query, Bad):
+            self._outcome.nothing()
+            self._sink.location(LookupAnswer(query.text, error=query.error))
+            return
+        if query.assumed and not self._given["quiet"]:
+            say(f"kdump: {query.assumed}")
+        answered = [self._asked(name, finder, query) for name, finder in list(partitions)]
+        if not any(answered):
+            self._outcome.nothing()
+
+    def _asked(self, name: str | None, finder: Finder, query: Query) -> bool:
+        """Show what a partition answers; return whether it has an answer, or could not be asked."""
+        has_answer = False
+        try:
+            for item in finder.answers([query]):
+                if self._bar is not None:
+                    self._bar.hide()
+                if isinstance(item, LookupAnswer):
+                    has_answer |= item.error is None
+                    self._show(finder, item.replace(partition=name))
+                    continue
+                self._outcome.see(item)
+                if isinstance(item, Finding):  # a problem is the error of the location too
+                    self._sink.finding(item)
+        except (UnreadableError, OSError) as error:
+            self.failed(error)
+            return True
+        return has_answer
+
+    def _report(self, finding: Finding) -> None:
+        if self._bar is not None:
+            self._bar.hide()
+        self._outcome.see(finding)
+        self._sink.finding(finding)
+
+    def _show(self, finder: Finder, location: LookupAnswer) -> None:
+        """Show an answer, and what is asked for with it."""
+        self._sink.location(location)
+        if location.file is None:
+            return
+        try:
+            if self._given["context"] is not None:
+                for chunk in finder.context(self._given["context"]):
+                    self._sink.chunk(location.file, chunk)
+            record = finder.record(location) if self._given["show"] else None
+            if record is not None:
+                self._sink.chunk(location.file, record)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            self.failed(error)
 
 
 def _from_stdin(read: Callable[[str], Query], before_wait: Callable[[], None]) -> Iterator[Query | Bad]:
@@ -313,7 +368,7 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
         return Bad(text, str(error))
 
 
-def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
+def _sink(path: str, given: dict[str, Any], *, many: bool, of_many: bool) -> FindSink:
     if given["layout"] != "text":
         from kdump.render.find_rows import FindRows
         from kdump.rows.layout import LAYOUTS
@@ -323,4 +378,4 @@ def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
     from kdump.render.text.find import FindText
 
     fit = None if many and not sys.stdout.isatty() else fitter_of_stdout()  # a program may wait for its one line
-    return FindText(path, many=many, raw=given["raw"], notes=given["notes"], fit=fit)
+    return FindText(path, many=many, of_many=of_many, raw=given["raw"], notes=given["notes"], fit=fit)

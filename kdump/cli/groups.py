@@ -23,6 +23,7 @@ from kdump.storage.names import OFFSETS_TOPIC
 @click.command(
     "groups",
     cls=Command,
+    usual=("--group", "--topic", "--at", "--diff", "--lag", "--reset-csv", "--format"),
     add_help_option=False,
     examples=(
         "kdump groups /data --group billing --at yesterday",
@@ -60,7 +61,7 @@ from kdump.storage.names import OFFSETS_TOPIC
 )
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Say what groups had committed, now or at a time.
+    """Show committed offsets, now or at a past time.
 
     PATH is a log.dir, or a partition directory of __consumer_offsets or __share_group_state; of several copies of a
     partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 found, 10 nothing found, or

@@ -16,7 +16,7 @@ from kdump import __version__
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import option, with_hint
 from kdump.render.commentary import answer
-from kdump.render.terminal.sentences import fitter_of
+from kdump.render.report.sentences import fitter_of
 from kdump.words.escape import escape
 
 if TYPE_CHECKING:
@@ -69,36 +69,36 @@ TASKS = {
         "verify": "Check files of a broker for damage.",
     },
     "Understand": {
-        "explain": "Show what the manual says of a finding or a JSON key.",
-        "retention": "Say what a broker will delete, roll and compact.",
-        "du": "Tell what uses the space.",
+        "explain": "Show what a finding or a JSON key means, and what to do.",
+        "retention": "Show what a broker will delete, roll and compact.",
+        "du": "Show what uses the space.",
     },
     "Repair": {
         "reindex": "Rebuild missing or corrupt indexes.",
-        "truncate": "Cut the end of a log off, and keep it aside.",
+        "truncate": "Cut off the end of a log, and keep it aside.",
         "patch-header": "Restore header fields that no CRC covers.",
-        "undo": "Take back what a repair has done.",
+        "undo": "Undo a repair.",
         "resume": "Resume a repair that was interrupted.",
     },
     "Rescue": {
-        "salvage": "Write clean partitions out of damaged replicas of them.",
+        "salvage": "Build a clean partition from damaged replicas.",
         "carve": "Find the batches in a disk image, or in any bytes.",
     },
     "Look inside": {
         "dump": "Show what is in files of a broker, in Kafka's layout.",
-        "find-offset": "Tell where an offset is.",
-        "find-time": "Tell which offset belongs to a time.",
+        "find-offset": "Show where an offset is.",
+        "find-time": "Show which offset belongs to a time.",
         "export": "Write batches, records or findings as tables.",
     },
     "Ask": {
-        "groups": "Say what groups had committed, now or at a time.",
-        "transactions": "Say which transactions are open, and which hang.",
-        "cluster": "Say which brokers and topics there were; check disks.",
-        "partition-for": "Tell which partition has a group or transactional id.",
+        "groups": "Show committed offsets, now or at a past time.",
+        "transactions": "Show which transactions are open, and which hang.",
+        "cluster": "Show which brokers and topics there were; check disks.",
+        "partition-for": "Show the coordinator partition of a group.",
     },
     "More": {
         "completion": "Print the completion script of a shell.",
-        _HELP: "Show the help of a command: kdump help COMMAND.",
+        _HELP: "Show every option of a command: kdump help COMMAND.",
     },
 }
 """The commands by what one wants, and what each does: the overview loads none of them."""

@@ -42,7 +42,7 @@ from kdump.render.commentary import answer, say
 )
 @help_option
 def command(id_: str, partitions: int, form: str) -> None:
-    """Tell which partition of an internal topic an ID belongs to.
+    """Show the coordinator partition of a group or transactional id.
 
     It is a partition of __consumer_offsets for the ID of a group, of __transaction_state for a transactional ID. The
     leader of that partition is its coordinator. No file is read.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.command(
     "patch-header",
     cls=Command,
+    usual=("--apply", "--quarantine", "--plan-id", "--topic", "--format"),
     add_help_option=False,
     examples=(
         "kdump patch-header /data/orders-0",

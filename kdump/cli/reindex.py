@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @click.command(
     "reindex",
     cls=Command,
+    usual=("--apply", "--quarantine", "--plan-id", "--topic", "--to", "--up-to-damage", "--snapshot", "--format"),
     add_help_option=False,
     examples=(
         "kdump reindex /data/orders-0",

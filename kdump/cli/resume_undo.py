@@ -21,6 +21,7 @@ from kdump.words.escape import escape
 @click.command(
     "resume",
     cls=Command,
+    usual=("-j", "--fail-on"),
     add_help_option=False,
     examples=(
         "kdump resume /backup/20261123T031500Z-orders-0-reindex",
@@ -71,6 +72,7 @@ def _resume(repair: Repair, path: str) -> None:
 @click.command(
     "undo",
     cls=Command,
+    usual=("--apply",),
     add_help_option=False,
     examples=(
         "kdump undo /backup/20261123T031500Z-orders-0-reindex",

@@ -42,6 +42,7 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
 @click.command(
     "retention",
     cls=Command,
+    usual=("--topic", "--config", "--set", "--now", "--pass", "--format", "--notes"),
     add_help_option=False,
     examples=(
         "kdump retention /data/orders-0 --set retention.ms=86400000",
@@ -103,7 +104,7 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Say what a broker will delete, roll and compact, when, and why.
+    """Show what a broker will delete, roll and compact, when, and why.
 
     PATH is a partition directory or a log.dir. Nothing is ever created, changed or locked. The settings of a topic are
     not in its files: they are read from the __cluster_metadata-0 of its log.dir; else give them with --config or --set,
@@ -156,6 +157,6 @@ def _sink(given: dict[str, Any]) -> Sink:
         from kdump.rows.layout import LAYOUTS
 
         return RetentionRows(write, say, None, layout=LAYOUTS[given["layout"]])
-    from kdump.render.terminal.retention import RetentionTable
+    from kdump.render.report.retention import RetentionTable
 
     return RetentionTable(paper_of(given), say, raw=given["raw"], notes=given["notes"])

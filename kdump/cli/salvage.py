@@ -59,6 +59,7 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @click.command(
     "salvage",
     cls=Command,
+    usual=("--to", "--topic", "--topic-partition", "--name", "--prefer", "--epochs", "--doubtful", "--format"),
     add_help_option=False,
     examples=(
         "kdump salvage /data/orders-0 --to out",
@@ -122,7 +123,7 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Write clean partitions out of damaged replicas of them.
+    """Build a clean partition from damaged replicas.
 
     SOURCE is a partition directory, a log, a directory of runs that kdump carve has made, or a log.dir; several are
     copies of the same partitions. Sources are only read. The result, DIR/TOPIC-N, is what a broker loads without a

@@ -13,14 +13,14 @@ import click
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked, Progress
 from kdump.render.commentary import fail_to_write
-from kdump.render.terminal.progress import end_on_interrupt
+from kdump.render.progress import end_on_interrupt
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.redact import Redactor
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
 
     class Sink(Protocol):
         """Writes the items of one verb."""

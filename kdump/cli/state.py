@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.cli.show import Sink
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
 
 END = "end"  # of the log, as a time
 
@@ -177,6 +177,6 @@ def _sink(given: dict[str, Any]) -> Sink:
         from kdump.tally import Tally
 
         return CoordinatorRows(write, say, Tally(), layout=LAYOUTS[given["layout"]])
-    from kdump.render.terminal.coordinators import CoordinatorTable
+    from kdump.render.report.coordinators import CoordinatorTable
 
     return CoordinatorTable(paper_of(given), say, raw=given["raw"], notes=given["notes"])

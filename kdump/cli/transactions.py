@@ -20,6 +20,7 @@ from kdump.storage.paths import base_name
 @click.command(
     "transactions",
     cls=Command,
+    usual=("--at", "--hanging", "--format", "--notes"),
     add_help_option=False,
     examples=(
         "kdump transactions /data",
@@ -32,7 +33,7 @@ from kdump.storage.paths import base_name
 @format_option
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Say what state transactions are in, which are open, what they block, and which hang.
+    """Show what state transactions are in, which are open, what they block, and which hang.
 
     PATH is a log.dir or a partition directory; without __transaction_state among them nobody can tell what hangs. Of
     several copies of a partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 found

@@ -27,6 +27,15 @@ from kdump.cli.repairing import Repair
 @click.command(
     "truncate",
     cls=Command,
+    usual=(
+        "--to-offset",
+        "--to-position",
+        "--at-damage",
+        "--with-later-segments",
+        "--apply",
+        "--quarantine",
+        "--plan-id",
+    ),
     add_help_option=False,
     examples=(
         "kdump truncate /data/orders-0 --at-damage",

@@ -21,10 +21,10 @@ from kdump.cli.options.common import (
     raw_option,
     settings_option,
 )
-from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, session
 from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
-from kdump.cli.options.partitions import partition_options, selected
+from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.cli.show import show
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
     from kdump.redact import Redactor
     from kdump.render.html.sections import ReportOrigin
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
 
 _TABLES = ("findings", "segments", "losses")
 
@@ -67,6 +67,7 @@ _TABLES = ("findings", "segments", "losses")
 @click.command(
     "verify",
     cls=Command,
+    usual=("--topic", "--start", "--replicas", "--known", "--fail-on", "--format", "--notes"),
     add_help_option=False,
     examples=(
         "kdump verify /data",
@@ -164,7 +165,7 @@ _TABLES = ("findings", "segments", "losses")
     type=click.Choice(["text", "lines", "json", "html"]),
     default="text",
     show_default=True,
-    help="Text for people; lines, one fact each, for grep; JSON for programs; an HTML report.",
+    help="Text, lines of one fact each, JSON, or an HTML report.",
 )
 @color_option
 @raw_option
@@ -207,14 +208,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     sys.exit(outcome.exit)
 
 
-def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
+def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     began = time.monotonic()
     if given["fail_on"] == LOSS and given["start"] is None:
         given["start"] = "auto"
     predictions = _predictions(given)
     known = _known(given["known"])
-    named = selected(given, named)
-    roots = roots_of(named)
+    named, roots = selected_roots(given, named)
     paths = named if roots is None else [root.path for root in roots]
     redactor = redactor_of(given, paths)
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
@@ -417,7 +417,9 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     return {"starts": starts, "settings": settings(given, configured(given))}
 
 
-def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool) -> Iterator[Item]:
+def _items(
+    paths: Sequence[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool
+) -> Iterator[Item]:
     more: tuple[LocalReplicas, ...] = ()
     if spark is not None:
         from kdump.spark.jobs import VerifyEngine
@@ -448,7 +450,7 @@ def _hosts_of(roots: Sequence[Root] | None, redactor: Redactor | None) -> Callab
     return host
 
 
-def _as_shown(paths: list[str], redactor: Redactor | None) -> list[str]:
+def _as_shown(paths: Sequence[str], redactor: Redactor | None) -> list[str]:
     return paths if redactor is None else [redactor.path(path) for path in paths]
 
 
@@ -476,7 +478,7 @@ def _sink(
 
         fold, replicas = not given["no_fold"], given["replicas"]
         return VerifyHtml(out, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
-    from kdump.render.terminal.verify import VerifyTable
+    from kdump.render.report.verify import VerifyTable
 
     paper = paper_of(given)
     return VerifyTable(

@@ -97,11 +97,11 @@ def _no_log(directory: PartitionDir) -> OpenFailure:
     path, partitions = directory.path, directory.listing.partitions()
     if partitions:
         first = min(map(base_name, partitions), key=lambda name: (name.startswith("__"), name))  # Kafka's own last
-        which = f"--topic-partition {first}"
-        why = f"this is a log.dir: say which partition of it, for example {which}"
+        which = f"--topic {first.rpartition('-')[0]}, or --topic-partition {first}"
+        why = f"this is a log.dir: say which partitions of it, for example {which}"
         return OpenFailure(path, "other", f"{path}: {why}")
     what = "directory" if directory.parsed is None else "partition directory"
-    why = f"no segment in this {what}; name a partition directory, or a log.dir with --topic-partition TOPIC-N"
+    why = f"no segment in this {what}; name a partition directory, or a log.dir with --topic T"
     return OpenFailure(path, "missing", f"{path}: {why}")
 
 

@@ -7,7 +7,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from kdump.render.terminal.sentences import fitter_of
+from kdump.render.report.sentences import fitter_of
+from kdump.value import pattern
 from kdump.words.escape import escape
 from kdump.words.numbers import counted
 
@@ -15,7 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_FINDING = pattern(r"(error|warning|note) [A-Z][0-9][0-9] ")  # how the line of a finding begins, and no other one
 _hide: Callable[[str], str] = str
+_color = "auto"
+
+
+def colour_messages(color: str) -> None:
+    """From now on write findings to stderr in colours, or without.
+
+    Args:
+        color: auto, always or never.
+    """
+    global _color  # noqa: PLW0603 (stderr is one, too)
+    _color = color
 
 
 def hide_in_messages(hide: Callable[[str], str]) -> None:
@@ -54,7 +67,7 @@ def say_left(path: str, errors: int) -> None:
         errors: that stay; with none there is nothing to say.
     """
     if errors:
-        what = f"{counted(errors, 'error')} here that this command does not mend"
+        what = f"{counted(errors, 'error')} here that this command cannot repair"
         say(f"kdump: {path}: {what}; look with kdump verify")
 
 
@@ -95,5 +108,27 @@ def fail_to_write(error: OSError, *standing: str) -> NoReturn:
 def _to_stderr(line: str) -> None:
     if sys.stderr is not None:  # it is closed
         with suppress(OSError):
-            sys.stderr.write(f"{fitter_of(sys.stderr)(escape(_hide(line)))}\n")
+            sys.stderr.write(f"{shown_by_stderr()(escape(_hide(line)))}\n")
             sys.stderr.flush()
+
+
+def shown_by_stderr() -> Callable[[str], str]:
+    """Return what makes of a line what stderr shows: as wide as the terminal, a finding in its colour."""
+    fit = fitter_of(sys.stderr)
+    return lambda line: _coloured(fit(line))
+
+
+def _coloured(text: str) -> str:
+    """Return the lines of a finding in the colour of its severity, where stderr has colours; others as they are."""
+    begin = _FINDING.match(text)
+    if begin is None:
+        return text
+    from kdump.render.report.styled import Text, wants_colour  # most runs find nothing
+
+    if not wants_colour(_color, is_terminal=sys.stderr.isatty()):
+        return text
+    from kdump.finding import Severity
+    from kdump.render.report.columns import style_of
+
+    style = style_of(Severity(begin[1]))
+    return "\n".join([Text(line, style).written(coloured=True) for line in text.split("\n")])

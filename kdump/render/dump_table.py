@@ -13,8 +13,8 @@ from kdump.dispatch import takes
 from kdump.finding import Finding
 from kdump.item import Complaint, FileStart, SanityFailed
 from kdump.render.json.dump import DumpJson
-from kdump.render.terminal.columns import write_sentence
-from kdump.render.terminal.styled import Paper, Text, cell_len, clipped
+from kdump.render.report.columns import write_sentence
+from kdump.render.report.styled import Paper, Text, cell_len, clipped
 from kdump.render.text.findings import FindingLines
 from kdump.rows.fact_lines import facts, word
 from kdump.words.escape import escape

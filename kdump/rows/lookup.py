@@ -38,6 +38,9 @@ class LookupAnswer(Row, name="location"):
     base_offset: int | None = column(Kind.OFFSET, "of the batch; null for an end of the log", default=None)
     last_offset: int | None = column(Kind.OFFSET, "of the batch; null for an end of the log", default=None)
     error: str | None = column(Kind.TEXT, "why there is no answer; null where there is one", default=None)
+    partition: str | None = column(
+        Kind.PARTITION, "whose answer it is, TOPIC-N; null for a log in a directory of another name", default=None
+    )
     no_answer: NoAnswer | None = None  # which kind of no answer it is; None for others, and where there is one
 
     @property

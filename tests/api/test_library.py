@@ -249,7 +249,7 @@ def test_a_keyword_that_makes_no_sense_is_refused_before_anything_is_read(
 
 @pytest.mark.parametrize("find", [kdump.find_offset, kdump.find_time])
 def test_an_error_of_the_library_names_no_option_of_a_command(find: Callable[..., object], tmp_path: Path) -> None:
-    with pytest.raises(kdump.Error, match=r"this is a log\.dir: say which partition of it$"):
+    with pytest.raises(kdump.Error, match=r"this is a log\.dir: say which partitions of it$"):
         find(INTACT, 1)
     (tmp_path / "empty").mkdir()
     with pytest.raises(kdump.Error, match=r"name a partition directory$"):

@@ -32,11 +32,11 @@ from kdump.cli.main import kdump as group
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
+from kdump.render.progress import Bar, short_path
+from kdump.render.report.styled import Paper
+from kdump.render.report.verify import VerifyTable
 from kdump.render.row_lines import RowLines
 from kdump.render.status_lines import StatusLines
-from kdump.render.terminal.progress import Bar, short_path
-from kdump.render.terminal.styled import Paper
-from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import remedy_text
 from kdump.rows.fact_lines import row_facts
 from kdump.rows.verdict import Certainty, Loss, Step

@@ -83,6 +83,57 @@ def test_partitions_are_selected_by_the_same_two_options(verb: str, tmp_path: Pa
     assert run_kdump([verb, ".", "--topic", "nobody", *more], NODE).exit == 10
 
 
+@pytest.mark.parametrize(("verb", "asked"), [("find-offset", "60"), ("find-time", "max")])
+def test_a_question_goes_to_all_partitions_that_are_selected(verb: str, asked: str) -> None:
+    def answers(*given: str) -> tuple[int, list[dict[str, object]]]:
+        run = run_kdump([verb, *given, "--format", "json"], NODE)
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        return run.exit, [row for row in rows if row["type"] == "location"]
+
+    alone = {name: answers(name, asked) for name in ("plain-0", "txn-0", "empty-0")}
+    status, together = answers(".", asked, "--topic", "plain", "--topic", "txn", "--topic-partition", "empty-0")
+    assert status == 0
+    assert [row["partition"] for row in together] == ["empty-0", "plain-0", "txn-0"]
+    assert all("position" in row for row in together)
+    for row in together:
+        (other,) = alone[str(row["partition"])][1]
+        assert (row["offset"], row["position"]) == (other["offset"], other["position"])
+    text = run_kdump([verb, ".", asked, "--topic", "plain", "--topic", "empty"], NODE).stdout.decode().splitlines()
+    assert [line.split()[0] for line in text if line[0] != " "] == ["empty-0", "plain-0"]
+    assert answers(".", asked, "--topic", "empty")[0] == 10
+    assert answers(".", asked, "--topic", "nobody")[0] == 10
+
+
+def test_a_partition_that_cannot_be_read_silences_no_other(tmp_path: Path) -> None:
+    log_dir = copy_tree(INTACT, tmp_path / "kafka")
+    (log_dir / "plain-1").mkdir()
+    run = run_kdump(["find-offset", "kafka", "60", "--topic", "plain"], tmp_path)
+    assert run.exit == 10
+    assert run.stdout.startswith(b"plain-0  offset: 60 ")
+    assert b"plain-1" in run.stderr
+
+
+@pytest.mark.parametrize("verb", ["verify", "export"])
+def test_a_selection_is_for_manifests_too(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "hosts.csv").write_text(f"host,path\nfirst,{NODE}\n")
+    more = ["--to", "out", "--format", "json"] if verb == "export" else []
+    run = run_kdump([verb, "hosts.csv", "--topic", "plain", *more], tmp_path)
+    assert run.exit == 0, run.stderr
+    assert b"tombstone" not in run.stdout
+    made = {path.name for path in (tmp_path / "out").glob("topic=*")}
+    assert made == ({"topic=plain"} if verb == "export" else set())
+    assert run_kdump([verb, "hosts.csv", "--topic", "nobody", *more], tmp_path).exit == 10
+
+
+@pytest.mark.parametrize("verb", ["dump", "verify", "du", "retention", "reindex", "patch-header", "export"])
+def test_a_selection_holds_for_patterns_and_files(verb: str, tmp_path: Path) -> None:
+    more = ["--to", str(tmp_path / "out"), "--format", "json"] if verb == "export" else []
+    for place in ("node*", "node1/tombstone-0/*.log"):
+        run = run_kdump([verb, place, "--topic", "wide", *more], NODE.parent)
+        assert b"tombstone" not in run.stdout + run.stderr.replace(place.encode(), b"")
+        assert (run.exit == 10) == ("tombstone" in place), run.stderr
+
+
 # --- statuses -----------------------------------------------------------------------------------------------
 MISSING: dict[str, Sequence[str]] = {
     "dump": [], "verify": [], "find-offset": ["1"], "find-time": ["max"], "retention": [], "du": [],
@@ -248,7 +299,7 @@ def test_control_characters_of_records_are_seen_in_a_table() -> None:
         else None
     )
     from kdump.render.dump_table import RecordRows
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
 
     out: list[str] = []
     row = {

@@ -13,6 +13,7 @@ from kdump.cli.options.help import GROUPS, Command, Option
 from kdump.cli.options.help import option as grouped
 from kdump.cli.options.help import options as several
 from tests.support.runs import run_kdump
+from tests.support.terminal import run_in_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,6 +110,25 @@ def test_the_help_of_a_command_ends_with_examples_that_can_be_typed(name: str) -
             pass
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_first_help_fits_a_screen(name: str, tmp_path: Path) -> None:
+    seen = run_in_terminal([name, "-h"], tmp_path, 80)
+    lines = "\n".join(seen.lines).rstrip().split("\n")
+    assert len(lines) <= 24
+    assert all(len(line) <= 80 for line in lines)
+    command = COMMANDS[name]
+    assert isinstance(command, Command)
+    assert len(command.usual) <= 10
+    assert {*command.usual} <= {one for option in options(command) for one in option.opts}
+    for example in command.examples:
+        assert f"  {example}" in lines
+    if command.usual:
+        assert any(f"kdump help {name}" in line for line in lines)
+        whole = run_kdump([name, "--help"], tmp_path).stdout
+        assert whole == run_kdump(["help", name], tmp_path).stdout
+        assert len(whole.splitlines()) > len(lines)
+
+
 def test_the_overview_has_every_command_by_its_task() -> None:
     lines = help_of("", 80).splitlines()
     for task, names in TASKS.items():
@@ -125,8 +145,8 @@ def test_there_are_three_ways_to_the_overview(args: list[str], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["dump", "verify", "undo"])
-def test_there_are_three_ways_to_the_help_of_a_command(name: str, tmp_path: Path) -> None:
-    asked = [run_kdump(args, tmp_path) for args in ([name, "-h"], [name, "--help"], ["help", name])]
+def test_there_are_two_ways_to_the_whole_help_of_a_command(name: str, tmp_path: Path) -> None:
+    asked = [run_kdump(args, tmp_path) for args in ([name, "--help"], ["help", name])]
     assert {(run.exit, run.stdout, run.stderr) for run in asked} == {(0, asked[0].stdout, b"")}
     assert asked[0].stdout.startswith(f"Usage: kdump {name} [OPTIONS] ".encode())
 

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support import text_facts
 from tests.support.fact_reader import differences
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.terminal import run_in_terminal
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 NOW = "2026-11-28T00:00Z"
@@ -106,6 +110,86 @@ def test_the_text_of_verify_can_be_read_back(place: Path) -> None:
     lost = [row for row in rows if row["type"] == "loss" and row["certainty"] in ("lost", "doubtful")]
     assert ("lost: offset" in flat) == bool(lost)
     assert f"exit {summary['exit']}" in flat or summary["exit"] == 0
+
+
+READERS: list[tuple[list[str], Callable[[text_facts.Told, list[text_facts.Row]], list[str]]]] = [
+    (["retention", "--now", NOW], text_facts.retention),
+    (["du", "--now", NOW], text_facts.usage),
+    (["groups", "--lag"], text_facts.groups),
+    (["transactions"], text_facts.transactions),
+    (["cluster"], text_facts.cluster),
+    (["reindex"], text_facts.plans),
+    (["patch-header"], text_facts.plans),
+    (["truncate", "--at-damage", "--with-later-segments", "LARGEST"], text_facts.plans),
+    (["find-offset", "LARGEST", "60"], text_facts.lookups),
+    (["find-offset", "LARGEST", "latest", "--scan"], text_facts.lookups),
+    (["find-time", "LARGEST", "max"], text_facts.lookups),
+    (["find-time", "LARGEST", "2000-01-01", "--scan"], text_facts.lookups),
+    (["salvage", "--to", "OUT"], text_facts.salvaged),
+    (["carve", "--to", "OUT", "LOG"], text_facts.carved),
+]
+SCREENS = {"80": 80, "120": 120, "pipe": None}
+
+
+def given(args: Sequence[str], place: Path, out: Path) -> list[str]:
+    """Return a command line: the partition with the largest log, its log, and the directory that is asked about."""
+    largest = max(place.rglob("*.log"), key=lambda path: (path.stat().st_size, path), default=place / "none")
+    names = {"LARGEST": str(largest.parent), "LOG": str(largest), "OUT": str(out)}
+    asked = [names.get(one, one) for one in args]
+    return asked if {"LARGEST", "LOG"} & set(args) else [*asked, "."]
+
+
+@cache
+def rows_of(args: tuple[str, ...], place: Path) -> list[text_facts.Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        run = run_kdump([*given(args, place, Path(folder) / "out"), "--format", "json"], place)
+        return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.mark.sampled(40)
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize(("args", "differing"), READERS, ids=lambda one: " ".join(one) if isinstance(one, list) else "")
+@pytest.mark.parametrize("place", places(), ids=lambda path: path.name)
+def test_text_has_the_facts_of_json(
+    place: Path, args: list[str], differing: Callable[[Any, Any], list[str]], screen: str, tmp_path: Path
+) -> None:
+    asked = given(args, place, tmp_path / "out")
+    rows = rows_of(tuple(args), place)
+    columns = SCREENS[screen]
+    if columns is None:
+        run = run_kdump(asked, place)
+        lines = [*run.stdout.decode().splitlines(), *run.stderr.decode().splitlines()]
+    else:
+        lines = [line for line in run_in_terminal(asked, place, columns, {"NO_COLOR": "1"}).lines if line]
+    assert not rows or differing(text_facts.Told(lines), rows) == []
+
+
+@pytest.mark.sampled(9)
+@pytest.mark.parametrize("args", [one for one, _ in READERS[7:]], ids=" ".join)
+@pytest.mark.parametrize("place", places(), ids=lambda path: path.name)
+def test_so_have_the_lines_of_what_asks_about_one_partition(place: Path, args: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = given(args, place, out)
+    printed = []
+    for layout in ("lines", "json"):
+        printed.append(run_kdump([*asked, "--format", layout], place).stdout.decode())
+        shutil.rmtree(out, ignore_errors=True)
+    assert differences(*printed) == []
+
+
+@pytest.mark.parametrize("columns", [80, 120, None])
+def test_undo_shows_each_file_of_the_repair(columns: int | None, tmp_path: Path) -> None:
+    log_dir = copy_tree(FIXTURES / "index-x02-zeros", tmp_path / "some-topic-0")
+    plan = run_kdump(["reindex", str(log_dir), "--apply", "--quarantine", "aside", "--format", "json"], tmp_path)
+    (row,) = (one for one in map(json.loads, plan.stdout.splitlines()) if one["type"] == "plan")
+    (journal,) = (tmp_path / "aside").iterdir()
+    asked = ["undo", str(journal)]
+    seen = run_kdump(asked, tmp_path).stdout.decode() if columns is None else ""
+    lines = seen.splitlines() if columns is None else run_in_terminal(asked, tmp_path, columns).lines
+    told = text_facts.Told(lines)
+    assert row["operations"]
+    assert told.lacks(*(f"would restore {log_dir / one['file']}" for one in row["operations"])) == []
+    assert " ".join(lines).count("would restore") == len(row["operations"])
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.item import Progress
-from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
-from kdump.render.terminal.page import Page
-from kdump.render.terminal.progress import Bar
-from kdump.render.terminal.sentences import fitted
-from kdump.render.terminal.styled import Paper, Text, cell_len
+from kdump.render.progress import Bar
+from kdump.render.report.columns import TableColumn, fitting, shortened, write_table
+from kdump.render.report.page import Page
+from kdump.render.report.sentences import fitted
+from kdump.render.report.styled import Paper, Text, cell_len
 from kdump.words.command import ShellCommand
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.terminal import Seen, run_in_terminal
@@ -249,6 +249,36 @@ def test_colours_are_where_they_are_wanted(
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]", seen.raw)) == coloured
 
 
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory whose internal topics, and a partition, have a wrong byte in a record each."""
+    log_dir = copy_tree(NODE, tmp_path_factory.mktemp("damaged") / "kafka")
+    for name in ("__consumer_offsets-1", "__transaction_state-0", "__cluster_metadata-0", "plain-0"):
+        path = min((log_dir / name).glob("*.log"))
+        data = bytearray(path.read_bytes())
+        data[100] ^= 1
+        path.write_bytes(data)
+    return log_dir
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["dump", "plain-0"], ["dump", "--format", "table", "plain-0"],
+        ["dump", "--stats", "plain-0"], ["find-offset", "plain-0", "57"],
+        ["retention", "plain-0", "--pass", "--set", "cleanup.policy=compact"], ["du", "plain-0"], ["groups", "."],
+        ["transactions", "."], ["cluster", "."],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_finding_has_the_colour_of_its_severity_in_every_verb(args: list[str], damaged: Path) -> None:
+    assert "\x1b[1;31merror B01 " in run_in_terminal(args, damaged, 100).raw
+    plain = run_in_terminal([*args, "--color", "never"], damaged, 100).raw
+    assert "error B01 " in plain
+    assert "\x1b[1;31m" not in plain
+    assert b"\x1b" not in run_kdump(args, damaged).stderr
+
+
 # --- tables ------------------------------------------------------------------------------------------------
 COLUMNS = (
     TableColumn("name", shrink=True), TableColumn("a", drop=1), TableColumn("b", drop=2), TableColumn("c", right=True),
@@ -332,7 +362,7 @@ def test_the_bar_has_the_colours_of_its_command(
 
 def with_bar_at_once(args: list[str], tmp_path: Path) -> tuple[Seen, list[str]]:
     """Run a verb whose bar has no patience; return what a terminal got, and each drawing of the bar."""
-    (tmp_path / "sitecustomize.py").write_text("import kdump.render.terminal.progress as p\np._PATIENCE = -1\n")
+    (tmp_path / "sitecustomize.py").write_text("import kdump.render.progress as p\np._PATIENCE = -1\n")
     seen = run_in_terminal(args, NODE, 80, {"PYTHONPATH": f"{tmp_path}:{FIXTURES.parent}"})
     return seen, [part for part in re.split(r"\r|\n", seen.raw) if " % " in part]
 

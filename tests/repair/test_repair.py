@@ -1586,7 +1586,7 @@ def test_nothing_to_do_where_something_is_wrong_says_so(command: str, tmp_path: 
     path = log if command == "patch-header" else partition
     status, out, said = run(command, path)
     assert (status, out) == (3, f"nothing to do in {partition}\n")
-    assert f"kdump: {path}: 1 error here that this command does not mend; look with kdump verify\n" == said
+    assert f"kdump: {path}: 1 error here that this command cannot repair; look with kdump verify\n" == said
 
 
 def test_a_journal_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_table_on_a_terminal_ends_with_how_exact_it_is(tmp_path: Path) -> None
     times = {0: T, 1: T + 10, 5: T + 30}  # offsets 2 to 4 are gone
     path = log_dir(tmp_path, *(at(n, time, commit("g", n, n)) for n, time in times.items()))
     seen = run_in_terminal(["groups", str(path)], tmp_path)
-    assert "exact: no newer value is lost or erased" in seen.lines
+    assert "complete: no newer value is missing" in seen.lines
     seen = run_in_terminal(["groups", str(path), "--at", str(T)], tmp_path)
     assert "not exact: 1 of 1 line: newer values may be lost or erased" in seen.lines
 
@@ -421,7 +421,7 @@ def test_start_offsets_of_share_groups_are_those_of_the_share_coordinator() -> N
 def test_on_a_terminal_a_group_without_commits_says_how_exact_it_is(tmp_path: Path) -> None:
     batches = [at(0, T, classic("g", 1)), at(1, T + 9, commit("h", 0, 1))]
     path = log_dir(tmp_path / "a", *batches)
-    assert "exact: no newer value is lost or erased" in run_in_terminal(["groups", ".", "--group", "g"], path).lines
+    assert "complete: no newer value is missing" in run_in_terminal(["groups", ".", "--group", "g"], path).lines
     damaged = bytearray(batches[1])
     damaged[-1] ^= 1
     lines = run_in_terminal(["groups", ".", "--group", "g"], log_dir(tmp_path / "b", batches[0], bytes(damaged))).lines

@@ -278,7 +278,7 @@ def test_nobody_aborts_a_transaction_for_a_coordinator_whose_log_is_lost(tmp_pat
         log.unlink()
     status, stdout, _ = answer(node, "transactions")
     assert (status, "HANGING" in stdout, "  abort" in stdout) == (3, False, False)
-    assert "open, nobody can tell for how long" in stdout
+    assert "open; its coordinator's log is not among the inputs" in stdout
     assert "no transaction of producer 3004 is here, but the log of a coordinator is damaged" in flat(stdout)
 
 

@@ -49,7 +49,7 @@ def _cell(command: click.Command, name: str) -> str:
 def main() -> None:
     """Write the table into the guide."""
     text = GUIDE.read_text("utf-8")
-    old = re.search(r"(?ms)^\| verb \|.*?^yes: [^\n]*\n\n|^TABLE\n", text)
+    old = re.search(r"(?ms)^\| verb \| `.*?^yes: [^\n]*\n\n|^TABLE\n", text)
     assert old is not None
     GUIDE.write_text(f"{text[: old.start()]}{table()}{text[old.end() :]}", "utf-8")
 

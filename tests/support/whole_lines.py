@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kdump.render.terminal.styled import PIPE_WIDTH
+from kdump.render.report.styled import PIPE_WIDTH
 from tests.support import runs
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ from rich.cells import cell_len
 from kdump.broker.config import DEFAULTS, Config
 from kdump.finding import Finding
 from kdump.item import Checked
-from kdump.render.terminal.styled import Paper
-from kdump.render.text.usage import UsageText
+from kdump.render.report.styled import Paper
+from kdump.render.report.usage import UsageText
 from kdump.rows.usage import Usage
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.tally import Tally
 from kdump.usage import _sums as sums
 from kdump.usage import files, fold
 from kdump.usage.key_sums import KeySums
@@ -346,7 +345,7 @@ def test_a_burst_is_no_rate_of_a_day_and_a_far_end_is_none(tmp_path: Path) -> No
 def test_a_chart_adds_up_what_it_is_sorted_by() -> None:
     def chart(*rows: Usage) -> list[str]:
         found: list[str] = []
-        text = UsageText(Paper(found.append, 80), found.append, Tally())
+        text = UsageText(Paper(found.append, 80), found.append)
         for row in rows:
             text(row)
         text.end(0)
@@ -620,3 +619,16 @@ def test_a_path_inside_another_one_counts_once(tmp_path: Path) -> None:
     log.write_bytes(batch(0))
     for paths in ((".", "t-0", log), ("t-0", ".", log), (log, ".")):
         assert sum(row["bytes"] for row in du(*paths, cwd=tmp_path) if row["type"] == "usage") == len(batch(0))
+
+
+def test_notes_are_counted_or_listed() -> None:
+    place = FIXTURES / "log-o04-offset-gap"
+    rows = run_kdump(["du", "--format", "json", "."], place).stdout.decode()
+    notes = rows.count('"severity":"note"')
+    assert notes > 0
+    counted = run_kdump(["du", "."], place)
+    assert counted.stdout.decode().splitlines()[-1] == f"{notes} note{'s'[: notes > 1]} (--notes lists them)"
+    assert counted.stderr == b""
+    listed = run_kdump(["du", "--notes", "."], place)
+    assert "--notes" not in listed.stdout.decode()
+    assert listed.stderr.decode().count("note O04 ") == notes

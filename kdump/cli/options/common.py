@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.options.help import option
+from kdump.cli.options.help import Command, brief_help, option, options
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.render.commentary import answer
 
@@ -17,21 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+def _show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        answer(ctx.get_help())
+        is_brief = "-h" in param.opts and isinstance(ctx.command, Command)
+        answer(brief_help(ctx.command, ctx) if is_brief else ctx.get_help())  # type: ignore[arg-type]
         ctx.exit()
 
 
-help_option = option(
-    "-h",
-    "--help",
-    group="More",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_show,
-    help="Show this message and exit.",
+_HELP: dict[str, Any] = {
+    "group": "More", "is_flag": True, "expose_value": False, "is_eager": True, "callback": _show,
+}  # fmt: skip
+help_option = options(
+    option("-h", "brief", help="Show the options that are used most.", **_HELP),
+    option("--help", help="Show every option.", **_HELP),
 )
 
 notes_option = option(
@@ -48,7 +46,7 @@ format_option = option(
     type=click.Choice(["text", "lines", "json"]),
     default="text",
     show_default=True,
-    help="Text for people; lines, one fact each, for grep; JSON for programs.",
+    help="Text, lines of one fact each, or JSON.",
 )
 
 raw_option = option(

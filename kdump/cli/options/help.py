@@ -22,6 +22,7 @@ _TIME = pattern(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
 _REPAIRS = ("reindex", "truncate", "patch-header", "undo")
 _OF_PARTITIONS = ("dump", "verify", "retention", "du", "export", "salvage", *_REPAIRS[:3], "find-offset", "find-time")
+_BRIEF, _ROOM = 26, 48  # columns of the names of options in a brief help, and of a text about one
 _MEANT = {
     "--partition": ("it is --topic-partition TOPIC-N", _OF_PARTITIONS),
     "--offset": ("--from-offset 72 --to-offset 73 selects offset 72", ("dump",)),
@@ -94,12 +95,15 @@ class Command(click.Command):
     """A command with examples.
 
     Args:
-        examples: commands to copy, two or three; the rest as click has it.
+        examples: commands to copy, two or three.
+        usual: the options that are used most, at most ten, for `-h`; none where all of them fit a screen. The rest as
+            click has it.
     """
 
-    def __init__(self, *args: object, examples: Sequence[str] = (), **named: object) -> None:
+    def __init__(self, *args: object, examples: Sequence[str] = (), usual: Sequence[str] = (), **named: object) -> None:
         super().__init__(*args, **named)  # type: ignore[arg-type]
         self.examples = examples
+        self.usual = usual
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line; where that fails in a way that has a better answer than click's, give it.
@@ -142,9 +146,13 @@ class Command(click.Command):
         for heading, rows in grouped(self, ctx):
             with formatter.section(heading):
                 formatter.write_dl(rows)
+        self.format_examples(formatter)
+
+    def format_examples(self, formatter: click.HelpFormatter) -> None:
+        """Write the examples, not wrapped: they are to be copied."""
         if self.examples:
             with formatter.section("Examples"):
-                for example in self.examples:  # not wrapped: they are to be copied
+                for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
     def get_usage(self, ctx: click.Context) -> str:
@@ -155,6 +163,34 @@ class Command(click.Command):
 def with_hint(usage: str, ctx: click.Context) -> str:
     """Return the line about the use, and one about the help; click's own names the longest option."""
     return f"{usage}\nTry '{ctx.command_path} -h' for help."
+
+
+def brief_help(command: Command, ctx: click.Context) -> str:
+    """Return a help that fits a screen: what the command does, the options that are used most, and the examples."""
+    if not command.usual:
+        return ctx.get_help()
+    formatter = ctx.make_formatter()
+    command.format_usage(ctx, formatter)
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text((command.help or "").partition("\n\n")[0].replace("\n", " "))
+    records = {name: one.get_help_record(ctx) for one in command.get_params(ctx) for name in one.opts}
+    rows = [record for name in command.usual if (record := records[name]) is not None]
+    count = sum(isinstance(one, click.Option) for one in command.params)
+    with formatter.section(f"Used most of {count} options"):
+        formatter.write_dl([(written, _in_brief(said)) for written, said in rows], col_max=_BRIEF)
+    explains = ". What a finding means: kdump explain CODE" if "--fail-on" in records else ""
+    formatter.write_paragraph()
+    formatter.write(f"Every option: kdump help {ctx.info_name}{explains}\n")
+    command.format_examples(formatter)
+    return formatter.getvalue().rstrip("\n")
+
+
+def _in_brief(said: str) -> str:
+    """Return what the text about an option begins with: as much as one line has room for, if it can be parted so."""
+    for mark in (r"\. |  \[", "; ", ": "):
+        said = re.split(mark, said)[0].rstrip(".") + "." if len(said) > _ROOM or mark.startswith("\\") else said
+    return said
 
 
 def grouped(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from kdump.cli.options import complete
-from kdump.cli.options.engine import MANIFESTS
+from kdump.cli.options.engine import roots_of
 from kdump.cli.options.help import option, options
 from kdump.exit_status import Exit
 from kdump.render.commentary import say
+from kdump.storage.paths import base_name, exists, parent
 from kdump.words.escape import escape
 from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import NoReturn
+
+    from kdump.export.origin import Root
+    from kdump.storage.names import PartitionName
 
 _NAMED = 3  # of what is asked for
 
@@ -52,25 +54,38 @@ partition_options = options(topic_option, topic_partition_option)
 def selected(given: dict[str, Any], paths: Sequence[str]) -> list[str]:
     """Return the paths of the partitions that are asked for; end where there is none.
 
-    A log directory stands for those of its partition directories that are meant. What is no directory is kept: the
-    verb says what is wrong with it, as with a path that is missing.
+    A log directory stands for those of its partition directories that are meant. What is missing or cannot be listed is
+    kept: the verb says what is wrong with it.
 
     Args:
         given: the values of the options.
-        paths: as the user wrote them.
+        paths: as the user wrote them; patterns are expanded.
     """
-    topics, names = given["topics"], given["topic_partitions"]
-    if not (topics or names):
+    if not _selects(given):
         return list(paths)
-    manifest = next((path for path in paths if path.lower().endswith(MANIFESTS)), None)
-    if manifest is not None:
-        raise click.UsageError(f"--topic and --topic-partition are for directories: {escape(manifest)} is a manifest.")
-    found = list(dict.fromkeys(one for path in paths for one in _within(path, frozenset(topics), frozenset(names))))
-    if not found:
-        what = escape(some_of([*topics, *names], _NAMED))
-        say(f"kdump: no partition of {what} is in {escape(some_of(list(paths), _NAMED))}")
-        sys.exit(Exit.NOT_FOUND)
-    return found
+    found = list(dict.fromkeys(_meant(given, paths)))
+    return found or _end_without(given, paths)
+
+
+def selected_roots(given: dict[str, Any], paths: Sequence[str]) -> tuple[Sequence[str], Sequence[Root] | None]:
+    """Return the paths of the partitions that are asked for, as `selected` does, and what they stand for.
+
+    Args:
+        given: the values of the options.
+        paths: as the user wrote them, manifests among them.
+
+    Returns:
+        The paths; and the roots of the manifests and the other paths, None where no manifest is among them.
+    """
+    roots = roots_of(paths)
+    if roots is None:
+        named = selected(given, paths)
+        return named, None
+    if _selects(given):
+        roots = [root.replace(path=one) for root in roots for one in dict.fromkeys(_meant(given, [root.path]))]
+        if not roots:
+            _end_without(given, paths)
+    return paths, roots
 
 
 def partitions_of(topics: Sequence[str], paths: Sequence[str]) -> list[str]:
@@ -82,30 +97,62 @@ def partitions_of(topics: Sequence[str], paths: Sequence[str]) -> list[str]:
     """
     if not topics:
         return []
-    from kdump.storage.paths import base_name
-
     found = selected({"topics": topics, "topic_partitions": ()}, paths)
     return sorted({base_name(path) for path in found})
 
 
-def _within(path: str, topics: frozenset[str], names: frozenset[str]) -> Iterator[str]:
-    from kdump.storage.names import parse_partition
-    from kdump.storage.paths import base_name, is_remote
+def _selects(given: dict[str, Any]) -> bool:
+    return bool(given["topics"] or given["topic_partitions"])
 
-    own = parse_partition(base_name(path))
+
+def _meant(given: dict[str, Any], paths: Sequence[str]) -> Iterator[str]:
+    from kdump.storage.directory import expanded
+
+    for path, is_directory in expanded(paths):
+        yield from _within(path, given, is_directory=is_directory)
+
+
+def _within(path: str, given: dict[str, Any], *, is_directory: bool) -> Iterator[str]:
+    """Yield what of a path is meant: itself, or partition directories below it."""
+    from kdump.storage.directory import DirectoryListing
+    from kdump.storage.names import parse_partition
+
+    def is_meant(name: PartitionName) -> bool:
+        return name.topic in given["topics"] or f"{name.topic}-{name.partition}" in given["topic_partitions"]
+
+    own = parse_partition(base_name(path if is_directory else parent(path)))
     if own is not None:
-        if own.topic in topics or f"{own.topic}-{own.partition}" in names:
+        if is_meant(own) or not (is_directory or exists(path, follow=False)):
             yield path
         return
-    if is_remote(path) or not os.path.isdir(path):
+    if not is_directory:
+        if not exists(path, follow=False):
+            yield path
+        return
+    listing = DirectoryListing(path)
+    if listing.failure is not None:
         yield path
         return
-    try:
-        below = sorted(os.listdir(path))
-    except OSError:
-        yield path  # the verb says why it cannot be listed
-        return
-    for name in below:
-        found = parse_partition(name)
-        if found is not None and not found.state and (found.topic in topics or name in names):
-            yield os.path.join(path, name)
+    for one in listing.partitions():
+        found = parse_partition(base_name(one))
+        if found is not None and not found.state and is_meant(found):
+            yield one
+
+
+def _end_without(given: dict[str, Any], paths: Sequence[str]) -> NoReturn:
+    """End, as no partition is meant: say which ones are there."""
+    from kdump.storage.directory import DirectoryListing, expanded
+
+    listings = [DirectoryListing(path) for path, is_directory in expanded(paths) if is_directory]
+    there = sorted({base_name(one) for listing in listings for one in listing.partitions()}, key=_own_last)
+    topics = {name.rpartition("-")[0] for name in given["topic_partitions"]}
+    near = [name for name in there if name.rpartition("-")[0] in topics] or there
+    what = some_of([*given["topics"], *given["topic_partitions"]], _NAMED)
+    hint = f"; here are {some_of(near, _NAMED)}" if near else ""
+    say(f"kdump: no partition of {escape(what)} is in {escape(some_of(list(paths), _NAMED))}{escape(hint)}")
+    sys.exit(Exit.NOT_FOUND)
+
+
+def _own_last(name: str) -> tuple[bool, str]:
+    """The order of names in which Kafka's own topics come last."""
+    return name.startswith("__"), name

@@ -12,13 +12,23 @@ from kdump.cli.options.help import option
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kdump.render.terminal.progress import Bar
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.progress import Bar
+    from kdump.render.report.styled import Paper
 
 _NO_COLOR = {"auto": None, "always": False, "never": True}  # what rich is told; None: it asks NO_COLOR
+
+
+def _colour(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    from kdump.render.commentary import colour_messages
+
+    colour_messages(value)
+    return value
+
+
 color_option = option(
     "--color",
     group="What is shown",
+    callback=_colour,
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
@@ -34,8 +44,8 @@ def paper_of(given: Mapping[str, Any], to: Callable[[str], object] | None = None
         to: takes the text in the place of stdout; None for stdout.
     """
     from kdump.render.commentary import write
-    from kdump.render.terminal.sentences import columns_of, lines_of
-    from kdump.render.terminal.styled import PIPE_WIDTH, Paper, wants_colour
+    from kdump.render.report.sentences import columns_of, lines_of
+    from kdump.render.report.styled import PIPE_WIDTH, Paper, wants_colour
 
     columns = columns_of(sys.stdout)
     color = given.get("color", "auto")
@@ -55,8 +65,8 @@ def paper_of(given: Mapping[str, Any], to: Callable[[str], object] | None = None
 
 def fitter_of_stdout() -> Callable[[str], str]:
     """Return what wraps whole lines by word, as wide as the terminal, or as a page in a pipe."""
-    from kdump.render.terminal.sentences import columns_of, fitted
-    from kdump.render.terminal.styled import PIPE_WIDTH
+    from kdump.render.report.sentences import columns_of, fitted
+    from kdump.render.report.styled import PIPE_WIDTH
 
     columns = columns_of(sys.stdout) or PIPE_WIDTH
     return lambda text: "".join(f"{fitted(line, columns)}\n" for line in text.removesuffix("\n").split("\n"))
@@ -72,7 +82,7 @@ def bar_of(verb: str, *, quiet: bool = False, after: str = "") -> Bar | None:
     """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return None
-    from kdump.render.terminal.progress import Bar
+    from kdump.render.progress import Bar
 
     wanted = click.get_current_context().params.get("color")  # a verb without tables has no such option
     bar = Bar(verb, sys.stderr, no_color=None if wanted is None else _NO_COLOR[wanted], after=after)

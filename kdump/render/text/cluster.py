@@ -51,6 +51,10 @@ def shown(text: str) -> str:
     return f'"{escape(inner)}"'
 
 
+LEAST_NEEDED = ("rack", "pattern", "incarnation", "requester", "at most until", "epoch", "log directories", "host")
+"""Columns that are left out where there is no room, in this order; the others say what the row is about."""
+
+
 def cluster_tables(rows: Iterable[ClusterRow]) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """Yield tables: names of columns, and cells; a kind of rows has one table."""
     by_kind: dict[str, list[Fields]] = {}

@@ -35,8 +35,8 @@ from kdump.item import (
     TimeEntries,
     TrailingBytes,
 )
+from kdump.render.commentary import shown_by_stderr
 from kdump.render.dump_sink import DumpSink
-from kdump.render.terminal.sentences import fitter_of
 from kdump.render.text import _text
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.writer import TextWriter
@@ -120,9 +120,9 @@ def error_to(output: Output | None) -> Callable[[str], None]:
 
 
 def wrapping(error: Callable[[str], None]) -> Callable[[str], None]:
-    """Return what writes sentences as `error` does, as wide as the terminal where stderr is one."""
-    fit = fitter_of(sys.stderr)
-    return lambda line: error(fit(line))
+    """Return what writes sentences as `error` does, in the manner of stderr."""
+    shown = shown_by_stderr()
+    return lambda line: error(shown(line))
 
 
 def text_writer(*, careful: bool) -> TextWriter:

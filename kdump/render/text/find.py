@@ -26,28 +26,39 @@ class FindText:
     Args:
         path: of the partition, where what was left out is counted.
         many: there are many questions: each answer begins with its own, and one line of stdout belongs to each.
+        of_many: several partitions answer: each answer begins with whose it is.
         raw: write names, keys and payloads as they are; a pipe gets the bytes of a record as Kafka's layout has them.
         notes: write all notes; else those about offsets that are missing before an answer.
         fit: wraps lines; None where each answer is to be one line.
     """
 
     def __init__(
-        self, path: str, *, many: bool, raw: bool, notes: bool, fit: Callable[[str], str] | None = None
+        self,
+        path: str,
+        *,
+        many: bool,
+        of_many: bool = False,
+        raw: bool,
+        notes: bool,
+        fit: Callable[[str], str] | None = None,
     ) -> None:
         self._fit = fit
         self._notes = notes
         self._path = path
         self._many = many
+        self._of_many = of_many
         self._raw = raw
         self._writer = text_writer(careful=sys.stdout.isatty() and not raw)
         self._findings = FindingLines(self._error)
 
     def location(self, location: LookupAnswer) -> None:
         """Write an answer; nothing that was found goes to stderr where it was the one question."""
-        if location.error is not None and not self._many:
+        if location.error is not None and not (self._many or self._of_many):
             self._error(f"kdump: {escape(location.error)}")
             return
         line = location_line(location, with_query=self._many)
+        if self._of_many and location.partition is not None:
+            line = f"{location.partition}  {line}"
         line = f"{line if self._raw else escape(line)}\n"
         self._writer.text(line if self._fit is None else self._fit(line))
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.dispatch import takes
-from kdump.finding import Finding, Severity
-from kdump.render.sink import Sink
-from kdump.render.terminal.columns import write_sentence
-from kdump.render.terminal.styled import Text
-from kdump.render.text.findings import finding_line
+from kdump.render.report.columns import write_sentence
+from kdump.render.report.sink import TableSink
+from kdump.render.report.styled import Text
 from kdump.rows.usage import Growth, Usage
 from kdump.words.escape import escape
 from kdump.words.numbers import counted, size
@@ -18,9 +16,8 @@ from kdump.words.times import moment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
     from kdump.rows.usage import Freeable
-    from kdump.tally import Tally
 
 _BAR = 24  # cells of the longest bar
 _SHORT_BAR = 12  # the same, where a row says what retention frees
@@ -29,18 +26,17 @@ _SPARSE = 2  # times as long as what they take on the disk
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-class UsageText(Sink):
+class UsageText(TableSink):
     """Writes rows with bars and rounded numbers.
 
     Args:
         paper: what they are written on.
         error: takes one line for stderr.
-        tally: adds up.
+        notes: list findings of severity note; else they are counted.
     """
 
-    def __init__(self, paper: Paper, error: Callable[[str], None], tally: Tally) -> None:
-        super().__init__(paper.line, error, tally)
-        self._paper = paper
+    def __init__(self, paper: Paper, error: Callable[[str], None], *, notes: bool = False) -> None:
+        super().__init__(paper, error, raw=False, notes=notes)
         self._rows: list[Usage] = []  # the longest bar is known at the end
 
     @takes(Usage)
@@ -53,14 +49,10 @@ class UsageText(Sink):
         self._chart()
         self._say(escape(_growth_line(growth)))
 
-    @takes(Finding)
-    def _finding(self, finding: Finding) -> None:
-        if finding.severity is not Severity.NOTE:
-            self._error(finding_line(finding))
-
     def end(self, _status: int) -> None:
         """Write what was held."""
         self._chart()
+        self._conclude()
 
     def _chart(self) -> None:
         """Write the rows with bars, the longest for the largest."""

@@ -13,10 +13,10 @@ from kdump.dispatch import takes
 from kdump.finding import Severity
 from kdump.item import Checked
 from kdump.render.coordinators import CoordinatorSink
-from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
-from kdump.render.terminal.sink import TableSink
-from kdump.render.terminal.styled import Text
-from kdump.render.text.cluster import cluster_tables
+from kdump.render.report.columns import NARROWEST, TableColumn, texts, write_sentence, write_table
+from kdump.render.report.sink import TableSink
+from kdump.render.report.styled import Text
+from kdump.render.text.cluster import LEAST_NEEDED, cluster_tables
 from kdump.render.text.coordinators import CAUTION, time
 from kdump.rows.coordinators import (
     SHARE,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.finding import Finding
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
     from kdump.storage.file_source import OpenFailure
     from kdump.value import Value
 
@@ -137,7 +137,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             said = f"not exact: {self._inexact:,} of {counted(self._told, 'line')}: newer values may be lost or erased"
             write_sentence(self._paper, Text(said, "yellow"))
         elif self._told and not self._lacks:
-            write_sentence(self._paper, Text("exact: no newer value is lost or erased", "green"))
+            write_sentence(self._paper, Text("complete: no newer value is missing", "green"))
         self._conclude()
 
     @takes(Checked)
@@ -210,10 +210,8 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         for number, (names, cells) in enumerate(cluster_tables(self._cluster)):
             if number:
                 self._paper.line()
-            last = len(names) - 1
             columns = [
-                TableColumn(name, right=name in _RIGHT, drop=at if 0 < at < last else 0, shrink=name not in _RIGHT)
-                for at, name in enumerate(names)
+                TableColumn(name, right=name in _RIGHT, drop=_drop(name), shrink=name not in _RIGHT) for name in names
             ]
             write_table(self._paper, columns, [texts([self._safe(cell) for cell in row]) for row in cells])
 
@@ -243,9 +241,11 @@ class CoordinatorTable(CoordinatorSink, TableSink):
     @takes(OpenRow)
     def _open(self, row: OpenRow) -> None:
         where = f"{self._safe(row.topic)}-{row.partition}"
-        verdict = {True: "HANGING", False: "open", None: "open, nobody can tell for how long"}[row.hanging]
+        verdict = {True: "HANGING", False: "open", None: "open; its coordinator's log is not among the inputs"}[
+            row.hanging
+        ]
         head = Text(f"{where}   {verdict}", "bold red" if row.hanging else "bold")
-        blocks = f"{row.blocked_records:,} records, {size(row.blocked_bytes)}"
+        blocks = f"{counted(row.blocked_records, 'record')}, {size(row.blocked_bytes)}"
         name = "" if row.transactional_id is None else f" ({self._safe(row.transactional_id)})"
         who = f"producer {row.producer_id} epoch {row.producer_epoch}{name}"
         head.append(f"   {who}   since {time(row.since_timestamp)}", "not bold")
@@ -256,3 +256,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             self._paper.line(Text(f"  {self._safe(row.abort_command)}"))
             self._paper.line(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before30)}"))
             write_sentence(self._paper, Text(f"  {CAUTION}", "yellow"))
+
+
+def _drop(name: str) -> int:
+    return len(LEAST_NEEDED) - LEAST_NEEDED.index(name) if name in LEAST_NEEDED else 0

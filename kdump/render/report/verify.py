@@ -14,8 +14,8 @@ from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.render.fold import FileFindings
+from kdump.render.report.page import Page
 from kdump.render.sink import Sink
-from kdump.render.terminal.page import Page
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.rows.verdict import Loss, Prediction, Step
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.item import CheckedFile, Item
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
     from kdump.storage.file_source import OpenFailure
 
 _HELD = 1000  # findings

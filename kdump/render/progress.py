@@ -130,7 +130,7 @@ class Bar:
     def _draw(self, console: Console, progress: Progress, seconds: float) -> None:
         from rich.text import Text
 
-        from kdump.render.terminal.columns import shortened
+        from kdump.render.report.columns import shortened
 
         share = min(1.0, progress.done / progress.total) if progress.total else 1.0
         speed = progress.done / seconds if seconds > 0 else 0.0

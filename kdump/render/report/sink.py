@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from kdump.dispatch import takes
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked
+from kdump.render.report.columns import write_sentence
+from kdump.render.report.styled import Text
 from kdump.render.sink import Sink
-from kdump.render.terminal.columns import write_sentence
-from kdump.render.terminal.styled import Text
 from kdump.render.text.findings import FindingLines
 from kdump.words.escape import escape
 from kdump.words.numbers import counted
@@ -17,7 +17,7 @@ from kdump.words.numbers import counted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
 
 
 class TableSink(Sink):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Severity
-from kdump.render.terminal.sentences import command_at
-from kdump.render.terminal.styled import Text, cell_len, clipped
+from kdump.render.report.sentences import command_at
+from kdump.render.report.styled import Text, cell_len, clipped
 from kdump.render.text.findings import finding_line
 from kdump.value import Value
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
-"""Of what stands for a severity; a sentence about more than a note is bold too."""
+"""Of what stands for a severity."""
 NARROWEST = 80
 """Columns of a terminal, below which a table would cut its cells."""
 _GAP = "  "
@@ -187,6 +187,11 @@ def write_sentence(paper: Paper, text: Text) -> None:
         paper.line(line)
 
 
+def style_of(severity: Severity) -> str:
+    """Return the style of a sentence about a finding."""
+    return COLOURS[severity] if severity is Severity.NOTE else f"bold {COLOURS[severity]}"
+
+
 def write_finding(paper: Paper, finding: Finding) -> None:
     """Write the line of a finding in the colour of its severity.
 
@@ -194,5 +199,4 @@ def write_finding(paper: Paper, finding: Finding) -> None:
         paper: what it is written on.
         finding: what is wrong.
     """
-    weight = "" if finding.severity is Severity.NOTE else "bold "
-    write_sentence(paper, Text(finding_line(finding), f"{weight}{COLOURS[finding.severity]}"))
+    write_sentence(paper, Text(finding_line(finding), style_of(finding.severity)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kdump.render.terminal.columns import COLOURS, folded_lines
-from kdump.render.terminal.styled import Text
+from kdump.render.report.columns import COLOURS, folded_lines
+from kdump.render.report.styled import Text
 from kdump.render.text.findings import remedy_text
 from kdump.verdict import DAMAGED, LOST, SOUND, UNREAD, WARNING
 from kdump.words.escape import escape
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kdump.finding import Finding, Severity
     from kdump.render.fold import Folded
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
 
 _NARROW = 80  # columns, below which nothing is aligned
 _BELOW = 6  # lines of a screen that are left for what is not folded

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.dispatch import takes
-from kdump.render.terminal.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
-from kdump.render.terminal.sink import TableSink
-from kdump.render.terminal.styled import Text
+from kdump.render.report.columns import NARROWEST, TableColumn, texts, write_finding, write_sentence, write_table
+from kdump.render.report.sink import TableSink
+from kdump.render.report.styled import Text
 from kdump.render.text.retention import (
     assumed,
     choice,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.finding import Finding
-    from kdump.render.terminal.styled import Paper
+    from kdump.render.report.styled import Paper
 
 _SHOWN = 12  # segments that stay, and a line each
 _SEGMENTS = (

@@ -1,1 +1,0 @@
-"""Sinks for people at a terminal: tables, colours, the progress bar."""
