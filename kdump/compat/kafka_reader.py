@@ -1,4 +1,4 @@
-"""Records as Kafka 4.3 reads them: it ignores what Kafka ignores, and ends a batch where Kafka throws.
+"""Records as Kafka reads them: it ignores what Kafka ignores, and ends a batch where Kafka throws.
 
 What is sound is read by the kernels alone. Only where something is odd, the batch is read once more through the models
 of Java's streams, which say whether Kafka throws, and what. Most runs never need them, so they are imported late.
@@ -35,6 +35,7 @@ class KafkaRecordReader(RecordReader):
         metadata: the sizes of key and value are wanted of each record; else a message of magic 0 or 1 whose sizes
             cannot be read is a row without key, for Java notices only when it wants them.
         streams: the records are read as the cleaner reads them, which opens the stream of an empty batch too.
+        max_record: bytes that a record of a compressed batch may claim, from 4.4 on; None for releases before.
     """
 
     _plain_is_cut = False
@@ -48,11 +49,13 @@ class KafkaRecordReader(RecordReader):
         heap: int | None = None,
         metadata: bool = True,
         streams: bool = False,
+        max_record: int | None = None,
     ) -> None:
         super().__init__(max_uncompressed, max_batch=max_batch, cut=cut)
         self._given_heap = heap
         self._metadata = metadata
         self._streams = streams
+        self._max_record = max_record
 
     @property
     def _heap(self) -> int:
@@ -134,10 +137,11 @@ class KafkaRecordReader(RecordReader):
         codec, data = section(window, k)
         magic, count = window.cell(k, layout.MAGIC), window.cell(k, layout.COUNT)
         stream = self._opener(magic)
-        from kdump.compat.kafka_stream import read_records
+        from kdump.compat.kafka_stream import ArrayRoom, read_records
 
+        room = ArrayRoom(self._heap, self._max_record)
         records = read_records(
-            lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, self._heap
+            lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, room
         )
         return self._streamed(window, k, lambda: _RecordStream(records), self._limit, None)
 
@@ -157,6 +161,7 @@ class KafkaRecordReader(RecordReader):
     def _wrapper(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed message of magic 0 or 1 with the messages inside."""
         from kdump.compat.kafka_legacy import DeepMessages
+        from kdump.compat.kafka_stream import ArrayRoom
 
         if all(chunk.problem is None and _has_known_magics(chunk) for chunk in super()._wrapper(window, k)):
             yield from super()._wrapper(window, k)
@@ -164,7 +169,8 @@ class KafkaRecordReader(RecordReader):
         start = window.cell(k, layout.POSITION) - window.origin
         data = window.view[start : start + window.cell(k, layout.SIZE)]
         stream = self._opener(window.cell(k, layout.MAGIC))
-        deep = DeepMessages(data, k, stream, self._limit, self._heap, metadata=self._metadata)
+        room = ArrayRoom(self._heap, self._max_record)
+        deep = DeepMessages(data, k, stream, self._limit, room, metadata=self._metadata)
         filled = len(deep.rows) // layout.RECORD_WIDTH
         problem = RecordProblem(k, NOT_A_WRAPPER, filled)
         left = None if deep.thrown is None else _problem(problem, deep.thrown)
