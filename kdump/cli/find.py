@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from kdump.cli.options.common import (
+    broker_option,
+    config_option,
     fail_on_option,
     format_option,
     help_option,
@@ -19,6 +21,7 @@ from kdump.cli.options.common import (
     notes_option,
     quiet_option,
     raw_option,
+    settings_option,
 )
 from kdump.cli.options.help import Command, option, options
 from kdump.cli.options.partitions import topic_partition_one
@@ -61,6 +64,9 @@ _find_options = options(
         help="Show the N batches before and after, in dump's layout.",
     ),
     option("--print", "show", group="What is shown", is_flag=True, help="Show the record, in dump's layout."),
+    broker_option,
+    config_option,
+    settings_option,
     notes_option,
     format_option,
     jobs_option,
@@ -224,7 +230,19 @@ def _finder(
         outcome.see(finding)
         sink.finding(finding)
 
-    return Finder(partition, limits, scan=scan, times=times, separators=separators, jobs=jobs, told=told, report=report)
+    from kdump.cli.options.broker import given_config
+
+    return Finder(
+        partition,
+        limits,
+        scan=scan,
+        times=times,
+        separators=separators,
+        jobs=jobs,
+        told=told,
+        report=report,
+        config=given_config(given),
+    )
 
 
 def _answer(

@@ -197,7 +197,7 @@ def read_records(
         if count == 0:
             return None  # whoever opens the stream of an empty batch reads nothing of it
         refuse_array(count, room.heap // REFERENCE)
-        for _ in range(count):
+        for left in reversed(range(count)):
             head = _length(stream)
             size = zigzag(head)
             if size is None:
@@ -210,9 +210,12 @@ def read_records(
             if len(body) < size:
                 why = f"expected {size} bytes in record payload, but the record payload reached EOF."
                 return Thrown(f"{INVALID}: Invalid record size: {why}")
+            if not left:  # Kafka looks at the end before it hands out the last record
+                failed = CHECK_FAILED
+                if stream.read() >= 0:
+                    return Thrown(LEFT_OVER)
             yield head + body
-        failed = CHECK_FAILED
-        return None if stream.read() < 0 else Thrown(LEFT_OVER)
+        return None
     except JavaError as error:
         return _thrown(error, failed)
 

@@ -81,9 +81,7 @@ def decoder(name: str, known: Table) -> Decoder:
         value_object = {"version": str(version), "data": data}
         left = _joined(left, _left(value, end, "value"))
         payload = java_json(value_object, schema.floats)
-        return Decoded(
-            key_text, named(payload) if named else payload, None, key_object, value_object, left
-        )
+        return Decoded(key_text, named(payload) if named else payload, None, key_object, value_object, left)
 
     return decode
 

@@ -292,7 +292,7 @@ def _pass(
     report: Callable[[Finding | OpenFailure], None],
 ) -> Generator[Progress, None, Compacted]:
     """Simulate a pass; one that fails leaves what it had not come to as it is."""
-    files = reader.files
+    files, rules = reader.files, options.config.rules
     count = len(files.bases)
     log_to_clean = LogToClean(
         files.bases,
@@ -301,6 +301,8 @@ def _pass(
         end=row.part.clean_until_offset,
         now=options.now,
         delete_retention_ms=config.delete_retention_ms,
+        kept_end=log.high_watermark if rules.keeps_empty_at_high_watermark else row.part.clean_until_offset,
+        max_record=rules.max_record(config.max_decompressed_message_bytes),
         producers=active,
         max_uncompressed_bytes=options.max_uncompressed_bytes,
         max_batch_bytes=options.max_batch_bytes,

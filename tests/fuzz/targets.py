@@ -75,7 +75,13 @@ def legacy(chance: Chance) -> Case:
     commands = [["@records", LOG]]
     if chance.often(0.3):
         commands += [
-            dump(["--print-data-log", *chance.among([[], ["--compat", "4.4"], ["--compat", "4.3"], ["--compat", "3.9"]])], LOG),
+            dump(
+                [
+                    "--print-data-log",
+                    *chance.among([[], ["--compat", "4.4"], ["--compat", "4.3"], ["--compat", "3.9"]]),
+                ],
+                LOG,
+            ),
             ["kdump", "verify", "--format", "json", "."],
             ["kdump", "dump", "--print-data-log", "--format", "json", LOG],
         ]
