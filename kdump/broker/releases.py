@@ -27,7 +27,8 @@ class Rules(Value):
     # --- load
     aborted_version_bytes: int  # of the version of an aborted transaction, that must not be above 0
     searches_base_offsets: bool  # for an offset by base offsets, those inside of legacy wrappers too; else by last ones
-    takes_first_snapshot: bool  # a metadata log may begin with the snapshot of offset 0, as newer tools format it
+    loads_first_snapshot: bool  # the metadata of the snapshot of offset 0, with which newer tools format, too
+    explains_old_levels: bool  # of metadata.version that it does not know, with the advice to raise it
     # --- read
     bounds_records: bool  # max.decompressed.message.bytes holds for records of compressed batches
     streams_time_search: bool  # a search by time reads records one by one; else all of a batch before the first counts
@@ -55,7 +56,8 @@ class Rule(Value):
 TABLE: Mapping[str, Rule] = {
     "aborted_version_bytes": Rule({"3.9": 1, "4.4": 2}, "TransactionIndex.iterable, AbortedTxn"),
     "searches_base_offsets": Rule({"3.9": False, "4.2": True}, "FileRecords.searchForOffsetFromPosition"),
-    "takes_first_snapshot": Rule({"3.9": False, "4.4": True}, "KIP-1170; KafkaRaftServer, Formatter"),
+    "loads_first_snapshot": Rule({"3.9": True, "4.3": False}, "MetadataLoader.handleLoadSnapshot, KIP-1170"),
+    "explains_old_levels": Rule({"3.9": False, "4.2": True}, "FeaturesDelta.replay"),
     "bounds_records": Rule(
         {"3.9": False, "4.4": True}, "LogConfig.maxDecompressedMessageBytes, DefaultRecord.readFrom"
     ),

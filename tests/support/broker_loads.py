@@ -38,7 +38,8 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 JAVA = Path(__file__).with_name("kafka_classes") / "LoadPartitions.java"
 NOW = 1_700_007_200_000
 INTERVALS = 0, 64, 512, 4096
-UNTRIMMED = ".index.deleted", ".timeindex.deleted"  # at their full size as long as they are open
+# At their full size as long as they are open; and what the model has gone already, as it is after file.delete.delay.ms.
+UNTRIMMED = ".index.deleted", ".timeindex.deleted", ".snapshot.deleted"
 LARGEST = 300_000  # bytes of a partition that is damaged
 SUFFIXES = ".deleted", ".cleaned", ".swap"
 ODD_NAMES = "leader-epoch-checkpoint.tmp", "00000000000000000003.snapshot", "00000000000000000007.log", "x.snapshot"
