@@ -269,7 +269,8 @@ def _compacted(
     known = producers_at(files, log.end_offset)
     part = cleanable_part(files, log, known, config, options.now)
     size = sum(segment.size for segment in log.segments)
-    assumed = options.config.assumed(files.topic, policy)
+    said = options.config.assumed(files.topic, policy), options.config.assumed_release if options.clean else ""
+    assumed = "; ".join(filter(None, said))
     row = Compacted(
         files.path, files.name, options.now, config=config, policy=policy.now, part=part, log_size=size, assumed=assumed
     )

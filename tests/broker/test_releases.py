@@ -51,7 +51,7 @@ def test_the_newest_release_is_taken_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "refusing"),
     [(b"\0\1", ["4.4"]), (b"\xff\xfe", ["4.4"]), (b"\x80\0", ["4.4"]), (b"\1\0", list(RELEASES))],
-    ids=bytes.hex,
+    ids=["0001", "fffe", "8000", "0100"],
 )
 def test_what_version_of_an_aborted_transaction_a_release_loads(
     version: bytes, refusing: list[str], tmp_path: Path
