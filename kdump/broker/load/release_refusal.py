@@ -85,7 +85,8 @@ class _Reader:
         self._usual = usual("metadata", rules.release)
         self._frames = Frames(known, "metadata")
         self._levels: dict[str, str] = known.feature("supported")
-        self._names: dict[str, str] = known.feature(METADATA_VERSION)
+        low, high = known.feature("named").split("-")
+        self._named = int(low), int(high)
 
     def records(self) -> Iterator[tuple[str, int, bytes, bool]]:
         """Yield path, offset and value of each record that a node reads, and whether it loads it too."""
@@ -148,15 +149,14 @@ class _Reader:
         low, high = map(int, self._levels.get(name, "0-0").split("-"))
         if low <= level <= high:
             return None
-        if name == METADATA_VERSION:
-            said = table_name(level)
-            what = f"{name} {level}{said} is not one of Kafka {self._rules.release}, which has {low} to {high}"
+        said = table_name(level) if name == METADATA_VERSION else ""
+        what = f"{name} {level}{said} is not one of Kafka {self._rules.release}, which has {low} to {high}"
+        if name == METADATA_VERSION and not self._named[0] <= level <= self._named[1]:
             java = _TOO_OLD if self._rules.explains_old_levels else f"No MetadataVersion with feature level {level}"
             return Refusal(path, offset, f"{ARGUMENT}: {java}", what)
-        if level == 0:
-            return None
-        what = f"feature {name} is at level {level}: Kafka {self._rules.release} has {low} to {high}"
-        return Refusal(path, offset, f"{RUNTIME}: {what}", what)
+        shown = f"FeatureLevelRecord(name='{name}', featureLevel={level})"
+        why = f"Tried to apply FeatureLevelRecord {shown}, but this controller only supports versions {low}-{high}"
+        return Refusal(path, offset, f"{RUNTIME}: {why}", what)
 
 
 def table_name(level: int) -> str:
