@@ -20,9 +20,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleanup_policy import CleanupPolicy
+from kdump.broker.releases import NEWEST, rules_of
 from kdump.format.checkpoint.properties import read_properties
 from kdump.format.index.offset_and_time import INDEX_BYTES, INDEX_INTERVAL
-from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG, JavaComplaint, parse_number
+from kdump.format.java_values import MAX_DECOMPRESSED, MAX_INT, MAX_LONG, MIN_LONG, JavaComplaint, parse_number
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
 from kdump.storage.segment import SEGMENT_BYTES
@@ -107,6 +108,7 @@ _TOPIC: dict[str, _Setting] = {
     "delete.retention.ms": _Setting(_FROM_0, 24 * _HOUR, (("log.cleaner.delete.retention.ms", 1),)),
     "message.timestamp.type": _Setting(_timestamp_type, "CreateTime", (("log.message.timestamp.type", 1),)),
     "max.message.bytes": _Setting(_INT_0, 1_048_588, (("message.max.bytes", 1),)),
+    "max.decompressed.message.bytes": _Setting(_integer(1, MAX_DECOMPRESSED), MAX_DECOMPRESSED),
     "file.delete.delay.ms": _Setting(_FROM_0, 60_000, (("log.segment.delete.delay.ms", 1),)),
 }
 _BROKER: dict[str, _Setting] = {
@@ -195,6 +197,10 @@ class Config:
         firm: names whose text was given as one setting, not by a file.
         clusters: what metadata logs say, each of its own cluster.
         has_file: a file of settings was given, whatever is in it.
+        release: of the brokers; None where nobody said it: the newest.
+
+    Attributes:
+        rules: what brokers of that release do.
 
     Raises:
         ValueError: a text is not a value of its setting; the message is one sentence.
@@ -207,7 +213,10 @@ class Config:
         clusters: Sequence[ClusterSettings] = (),
         *,
         has_file: bool = False,
+        release: str | None = None,
     ) -> None:
+        self.rules = rules_of(release or NEWEST)
+        self._release = release
         self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
         self._is_tiered = given.get("remote.storage.enable", "").strip(_TRIMMED).lower() == "true"
         self._given = given
@@ -220,7 +229,14 @@ class Config:
 
     def within(self, clusters: Sequence[ClusterSettings]) -> Config:
         """Return the same with what metadata logs say."""
-        return Config(self._given, self._firm, clusters, has_file=self._has_file)
+        return Config(self._given, self._firm, clusters, has_file=self._has_file, release=self._release)
+
+    @property
+    def assumed_release(self) -> str:
+        """Say which release's broker is taken where nobody named one; else empty."""
+        return (
+            "" if self._release else f"a broker of Kafka {self.rules.release}, the newest known; --broker names another"
+        )
 
     def on(self, topic: str | None, log_dir: LogDir) -> Config:
         """Return what holds for a topic on a broker; itself where no metadata log is at hand.
@@ -235,7 +251,7 @@ class Config:
         if key not in self._merged:
             cluster = self._cluster_of(log_dir)
             if cluster is None:
-                self._merged[key] = Config(self._given, self._firm, has_file=self._has_file)
+                self._merged[key] = self.within(())
             else:
                 self._merged[key] = self._of_cluster(cluster, topic, log_dir.node)
         return self._merged[key]
@@ -292,7 +308,7 @@ class Config:
         texts.update(of_topic or {})
         texts.update({name: text for name, text in self._given.items() if name in _NAMES_OF_TOPICS})
         odd = [name for name, text in texts.items() if name not in self._given and not _is_sound(name, text)]
-        found = Config({name: text for name, text in texts.items() if name not in odd})
+        found = Config({name: text for name, text in texts.items() if name not in odd}, release=self._release)
         found._known = frozenset() if of_topic is None or topic is None else frozenset((topic,))
         said = [f"settings of {'the brokers' if of_topic is None else 'topic and brokers'} from {cluster.source}"]
         said += [f"{name}={texts[name]} there is passed over: no value of it that is known" for name in odd]
@@ -397,6 +413,7 @@ class TopicConfig(Value):
     delete_retention_ms: int
     message_timestamp_type: str
     max_message_bytes: int
+    max_decompressed_message_bytes: int  # of a record of a compressed batch, from 4.4 on
     file_delete_delay_ms: int
 
     @classmethod

@@ -13,17 +13,23 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused, find_record
+from kdump.broker.releases import rules_of
 from kdump.broker.segment_reading import SegmentReading
 from kdump.format.batch import layout
+from kdump.format.java_values import MAX_DECOMPRESSED
 from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.broker.releases import Rules
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.segment import Segment
+
+
+_NEWEST = rules_of()
 
 
 class Lookup:
@@ -34,6 +40,8 @@ class Lookup:
         max_uncompressed_bytes, max_batch_bytes: limits; beyond them a batch is refused.
         passed: called with each batch that a lookup passes or meets, in order, for those who judge the way: number
             of the segment, window, row.
+        rules: of the broker's release.
+        max_record: max.decompressed.message.bytes of the topic.
 
     Attributes:
         lost_end: where the segments end, when that is below the log start offset; None otherwise, or not known yet.
@@ -47,9 +55,12 @@ class Lookup:
         max_uncompressed_bytes: int,
         max_batch_bytes: int,
         passed: Callable[[int, Window, int], None],
+        rules: Rules = _NEWEST,
+        *,
+        max_record: int = MAX_DECOMPRESSED,
     ) -> None:
         self._partition = partition
-        self._reading = SegmentReading(partition, max_uncompressed_bytes, max_batch_bytes, passed)
+        self._reading = SegmentReading(partition, max_uncompressed_bytes, max_batch_bytes, passed, rules, max_record)
         self._records = self._reading.records
         self._end: int | Refused | None = None
         self.lost_end: int | None = None
@@ -235,7 +246,8 @@ class Lookup:
             if window.cell(k, layout.MAX_TIMESTAMP) == largest:
                 if window.cell(k, layout.MAGIC) == 0:
                     return None
-                return find_record(self._records, FoundBatch(number, window, k), lambda time, _: time == largest)
+                batch = FoundBatch(number, window, k)
+                return find_record(self._reading.streamed, batch, lambda time, _: time == largest)
         return self._reading.failure
 
     def earliest(self) -> FoundRecord:

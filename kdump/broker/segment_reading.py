@@ -14,6 +14,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.gap import zeros_until
 from kdump.format.batch.window import Buffer, Window
+from kdump.format.java_values import MAX_DECOMPRESSED
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
 from kdump.value import TupleValue
@@ -21,6 +22,7 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kdump.broker.releases import Rules
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetIndex
     from kdump.format.source import Source
@@ -64,9 +66,12 @@ class SegmentReading:
         partition: its segments.
         max_uncompressed_bytes, max_batch_bytes: limits; the records of a batch beyond them are not read.
         passed: called with each batch that is passed or met, in order: number of the segment, window, row.
+        rules: of the broker's release.
+        max_record: max.decompressed.message.bytes of the topic.
 
     Attributes:
         records: reads records as a broker does.
+        streamed: the same, one by one.
         failure: what a broker throws where the batches of the latest walk ended, None for nothing.
     """
 
@@ -76,11 +81,22 @@ class SegmentReading:
         max_uncompressed_bytes: int,
         max_batch_bytes: int,
         passed: Callable[[int, Window, int], None],
+        rules: Rules,
+        max_record: int = MAX_DECOMPRESSED,
     ) -> None:
         self._partition = partition
         self._limit = max_batch_bytes
         self._buffer: Buffer | None = None
-        self.records = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
+        self._searches_base_offsets = rules.searches_base_offsets
+        bound = rules.max_record(max_record)
+        self.streamed = KafkaRecordReader(
+            max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT, streams=True, max_record=bound
+        )
+        self.records = (
+            self.streamed
+            if rules.streams_time_search
+            else KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
+        )
         self._max_uncompressed_bytes = max_uncompressed_bytes
         self.passed = passed  # the same; may be changed
         self.failure: Refused | None = None
@@ -113,8 +129,13 @@ class SegmentReading:
     def search(self, number: int, offset: int, position: int) -> FoundBatch | Refused | None:
         """Return the batch that has an offset, or the first one after it, from a position of a segment on.
 
-        Source: LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition.
+        Source: LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition; in 3.9 searchForOffsetWithSize.
         """
+        if not self._searches_base_offsets:
+            for window, k in self.batches(number, max(position, 0)):
+                if window.cell(k, layout.LAST_OFFSET) >= offset:
+                    return FoundBatch(number, window, k)
+            return self.failure
         before: int | None = None  # position of the last batch below the offset that reaches up to it
         for window, k in self.batches(number, max(position, 0)):
             at, rows = k * layout.BATCH_WIDTH, window.rows

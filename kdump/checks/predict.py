@@ -14,9 +14,11 @@ from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
 from kdump.broker.load.raft_log import begun_at
+from kdump.broker.load.release_refusal import refusal
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.rows.verdict import LoadFailure, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
@@ -130,6 +132,7 @@ def _outcomes(
     outcomes: dict[Start, Outcome] = {}
     path = directory.path
     facts, assumed = manager.partition(directory, settings)
+    refused = _refused(directory, settings) if name.is_raft_log else None
     for start in (one for one in _WORST_FIRST if one in starts):
         how = Start.FULL if name.is_raft_log or (start is Start.UNCLEAN and not facts.recovery_point) else start
         if how not in outcomes:
@@ -146,6 +149,7 @@ def _outcomes(
             said = (_METADATA,)
             if outcome.loads:
                 outcome, said, cause = _raft_log(directory, outcome, recoveries, told)
+                cause = cause or refused
         found[start] = _row(path, start, outcome, (*assumed, *said)), cause
     directory.close()
     yield from (found[start] for start in starts)
@@ -200,6 +204,15 @@ def _raft_log(
             after=directory.path,
         )
     return outcome, tuple(said), cause
+
+
+def _refused(directory: PartitionDir, settings: LoadSettings) -> Cause | None:
+    """Why a node of the release does not take what is in its metadata log."""
+    found = refusal(directory, settings.config.rules, ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES))
+    if found is None:
+        return None
+    java_class = found.exception.partition(":")[0]
+    return Cause(Stops.BROKER, f"{java_class}: {found.what}", found.path, is_first=True, after=directory.path)
 
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) -> Prediction:
@@ -280,5 +293,5 @@ def _stopped(row: Prediction, cause: Cause) -> Prediction:
         hidden_records=0,
         reused_offsets=None,
         torn=None,
-        cause=LoadFailure(cause.code, cause.file),
+        cause=LoadFailure(cause.code, cause.file) if cause.code else None,
     )

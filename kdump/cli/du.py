@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
+    broker_option,
     fail_on_option,
     format_option,
     help_option,
@@ -81,6 +82,7 @@ _TOP_KEYS = 20
     metavar="SIZE",
     help="Say too how fast it grew, over which span, and when it has SIZE: 500G, 2T.",
 )
+@broker_option
 @option(
     "--config",
     group="The broker",

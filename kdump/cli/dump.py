@@ -109,7 +109,7 @@ _KINDS = (
     examples=(
         "kdump dump /data/orders-0 --print-data-log --tail 10",
         "kdump dump /data/orders-0 --key user-42 --print-data-log",
-        "kdump dump --compat 4.3 --files 00000000000000000000.log --deep-iteration",
+        "kdump dump --compat 4.4 --files 00000000000000000000.log --deep-iteration",
     ),
 )
 @click.argument("paths", nargs=-1, metavar="FILE|DIR...")

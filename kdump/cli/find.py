@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from kdump.cli.options.common import (
+    broker_option,
+    config_option,
     fail_on_option,
     format_option,
     help_option,
@@ -19,6 +21,7 @@ from kdump.cli.options.common import (
     notes_option,
     quiet_option,
     raw_option,
+    settings_option,
 )
 from kdump.cli.options.help import Command, option, options
 from kdump.cli.options.partitions import partition_options, selected
@@ -63,6 +66,9 @@ _find_options = options(
         help="Show the N batches before and after, in dump's layout.",
     ),
     option("--print", "show", group="What is shown", is_flag=True, help="Show the record, in dump's layout."),
+    broker_option,
+    config_option,
+    settings_option,
     notes_option,
     format_option,
     jobs_option,
@@ -242,6 +248,8 @@ class _Run:
         if unread is not None:
             self._outcome.see(unread)
             say(f"kdump: {unread.sentence}")
+        from kdump.cli.options.broker import given_config
+
         finder = Finder(
             partition,
             limits_of(self._given),
@@ -251,6 +259,7 @@ class _Run:
             jobs=self._given["jobs"],
             told=None if self._bar is None else self._bar.show,
             report=self._report,
+            config=given_config(self._given),
         )
         name = parse_partition(base_name(path if is_dir(path) else parent(path)))
         return None if name is None else f"{name.topic}-{name.partition}", finder

@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.options.broker import settings
 from kdump.cli.options.common import (
+    broker_option,
     config_option,
     fail_on_option,
     format_option,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="index.interval.bytes of the topics.  [default: what --config or the sound indexes tell]",
 )
+@broker_option
 @config_option
 @option(
     "--up-to-damage",

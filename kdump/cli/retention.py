@@ -11,6 +11,7 @@ import click
 from kdump.broker.retention_results import Retained
 from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
+    broker_option,
     fail_on_option,
     format_option,
     help_option,
@@ -52,6 +53,7 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @partition_options
+@broker_option
 @option(
     "--config",
     group="The broker",

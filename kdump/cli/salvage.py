@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.options.broker import topic_policies
 from kdump.cli.options.common import (
+    broker_option,
     config_option,
     fail_on_option,
     format_option,
@@ -111,6 +112,7 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     metavar="FILE",
     help="A new file for records that no CRC vouches for, as JSON.",
 )
+@broker_option
 @config_option
 @settings_option
 @format_option

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kdump.cli.options.broker import settings
-from kdump.cli.options.common import fail_on_option, format_option, help_option, jobs_option
+from kdump.cli.options.common import broker_option, fail_on_option, format_option, help_option, jobs_option
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.partitions import topic_partition_one
 from kdump.cli.options.repair import (
@@ -62,6 +62,7 @@ from kdump.cli.repairing import Repair
     metavar="N",
     help="index.interval.bytes of the topic.  [default: what --config or the indexes tell]",
 )
+@broker_option
 @option(
     "--config", group="The broker", metavar="FILE", help="Configuration of the broker or the topic: Java properties."
 )

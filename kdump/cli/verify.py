@@ -12,6 +12,7 @@ import click
 from kdump import __version__
 from kdump.checks.options import VerifyOptions
 from kdump.cli.options.common import (
+    broker_option,
     config_option,
     help_option,
     jobs_option,
@@ -136,6 +137,7 @@ _TABLES = ("findings", "segments", "losses")
     metavar="N",
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
+@broker_option
 @config_option
 @settings_option
 @option(

@@ -62,7 +62,11 @@ class KafkaDump:
         self._options = options
         self._late = late
         self._reader = KafkaRecordReader(
-            options.max_uncompressed_bytes, cut=KEPT, heap=TOOL_HEAP, metadata=not options.skip_metadata
+            options.max_uncompressed_bytes,
+            cut=KEPT,
+            heap=TOOL_HEAP,
+            metadata=not options.skip_metadata,
+            max_record=dialect.max_record,
         )
 
     def files(self, paths: list[str]) -> Iterator[Item]:
@@ -214,7 +218,7 @@ class KafkaDump:
             source = stack.enter_context(FileSource(path))
         except FileNotFoundError:
             return
-        index = TransactionIndex(source, name.base_offset or 0)
+        index = TransactionIndex(source, name.base_offset or 0, self._dialect.version_bytes)
         if index.error is not None:  # all entries are read before the first one is printed
             message = index.error.replace("{file}", _absolute(path))
             yield Died(f"org.apache.kafka.common.KafkaException: {message}")

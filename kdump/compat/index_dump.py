@@ -47,7 +47,9 @@ class KafkaIndexes:
         self._dialect = dialect
         self._options = options
         self._ends_well: set[int] = set()
-        self._reader = KafkaRecordReader(options.max_uncompressed_bytes, cut=KEPT, heap=TOOL_HEAP, metadata=False)
+        self._reader = KafkaRecordReader(
+            options.max_uncompressed_bytes, cut=KEPT, heap=TOOL_HEAP, metadata=False, max_record=dialect.max_record
+        )
 
     def offset_index(self, index: OffsetIndex, path: str, absolute: str) -> Iterator[Item]:
         """Yield what the tool prints of an offset index.

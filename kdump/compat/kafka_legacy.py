@@ -20,7 +20,7 @@ from kdump.format.kernels import wire
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.compat.kafka_stream import JavaStream
+    from kdump.compat.kafka_stream import ArrayRoom, JavaStream
 
     OpenStream = Callable[[CompressionType, memoryview, int], JavaStream]
 
@@ -134,18 +134,18 @@ class DeepMessages:
         batch: number for R_BATCH.
         open_stream: makes the decompressing stream, of codec, section and place of the section in the batch.
         limit: bytes to decode at most.
-        heap: bytes that Java may have.
+        room: what Java may take for a message.
         metadata: the sizes of keys and values are wanted.
     """
 
     def __init__(
-        self, wrapper: memoryview, batch: int, open_stream: OpenStream, limit: int, heap: int, *, metadata: bool
+        self, wrapper: memoryview, batch: int, open_stream: OpenStream, limit: int, room: ArrayRoom, *, metadata: bool
     ) -> None:
         self._wrapper = LegacyMessage(wrapper)
         self._data = wrapper
         self._batch = batch
         self._open = open_stream
-        self._limits = limit, heap
+        self._limits = limit, room
         self._metadata = metadata
         self.view = memoryview(b"")  # the bytes of the messages that can be handed out
         self.rows = array("q")  # record rows that point into it

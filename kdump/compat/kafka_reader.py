@@ -1,4 +1,4 @@
-"""Records as Kafka 4.3 reads them: it ignores what Kafka ignores, and ends a batch where Kafka throws.
+"""Records as Kafka reads them: it ignores what Kafka ignores, and ends a batch where Kafka throws.
 
 What is sound is read by the kernels alone. Only where something is odd, the batch is read once more through the models
 of Java's streams, which say whether Kafka throws, and what. Most runs never need them, so they are imported late.
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.codec.base import CodecProblem, CompressionType, PieceReader
+from kdump.format.java_values import MAX_DECOMPRESSED
 from kdump.format.record.chunk import NOT_A_WRAPPER, OVER_LIMIT, Chunk, RecordProblem
 from kdump.format.record.reader import ROWS, RecordReader, section
 
@@ -34,7 +35,9 @@ class KafkaRecordReader(RecordReader):
         cut: see RecordReader; what Kafka throws at is held whole all the same.
         metadata: the sizes of key and value are wanted of each record; else a message of magic 0 or 1 whose sizes
             cannot be read is a row without key, for Java notices only when it wants them.
-        streams: the records are read as the cleaner reads them, which opens the stream of an empty batch too.
+        streams: the records are read as the cleaner reads them: one by one, so that those before a broken one are
+            there, and the stream of an empty batch is opened too.
+        max_record: bytes that a record of a compressed batch may claim, from 4.4 on; None for releases before.
     """
 
     _plain_is_cut = False
@@ -48,11 +51,13 @@ class KafkaRecordReader(RecordReader):
         heap: int | None = None,
         metadata: bool = True,
         streams: bool = False,
+        max_record: int | None = None,
     ) -> None:
         super().__init__(max_uncompressed, max_batch=max_batch, cut=cut)
         self._given_heap = heap
         self._metadata = metadata
         self._streams = streams
+        self._max_record = max_record
 
     @property
     def _heap(self) -> int:
@@ -101,7 +106,7 @@ class KafkaRecordReader(RecordReader):
         return count + 1, None
 
     def _compressed(self, window: Window, k: int) -> Iterator[Chunk]:
-        """One compressed batch of magic 2: all of its records, or none.
+        """One compressed batch of magic 2: all of its records, or none; but those before a broken one in a stream.
 
         Source: DefaultRecordBatch.iterator decompresses the whole batch before it hands out the first record;
         streamingIterator does not, and asks for the codec of an empty batch.
@@ -119,7 +124,7 @@ class KafkaRecordReader(RecordReader):
             return
         checked = super()._compressed
         left: RecordProblem | None = None
-        for read in (checked, self._by_model):
+        for read in (self._by_model,) if self._is_bounded else (checked, self._by_model):
             chunks = read(window, k)
             first = next(chunks)
             left = first.problem or next((chunk.problem for chunk in chunks if chunk.problem is not None), None)
@@ -128,16 +133,25 @@ class KafkaRecordReader(RecordReader):
                 del first, chunks  # with what their codec holds
                 yield from only or read(window, k)
                 return
-        yield Chunk(window, window.view, k, last=k + 1, begun=False, rows=self._rows, filled=0, problem=left)
+        if self._streams:
+            yield from self._by_model(window, k)
+        else:
+            yield Chunk(window, window.view, k, last=k + 1, begun=False, rows=self._rows, filled=0, problem=left)
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether a sound record may be larger than the release reads."""
+        return self._max_record is not None and self._max_record < MAX_DECOMPRESSED
 
     def _by_model(self, window: Window, k: int) -> Iterator[Chunk]:
         codec, data = section(window, k)
         magic, count = window.cell(k, layout.MAGIC), window.cell(k, layout.COUNT)
         stream = self._opener(magic)
-        from kdump.compat.kafka_stream import read_records
+        from kdump.compat.kafka_stream import ArrayRoom, read_records
 
+        room = ArrayRoom(self._heap, self._max_record)
         records = read_records(
-            lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, self._heap
+            lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, room
         )
         return self._streamed(window, k, lambda: _RecordStream(records), self._limit, None)
 
@@ -157,14 +171,17 @@ class KafkaRecordReader(RecordReader):
     def _wrapper(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed message of magic 0 or 1 with the messages inside."""
         from kdump.compat.kafka_legacy import DeepMessages
+        from kdump.compat.kafka_stream import ArrayRoom
 
-        if all(chunk.problem is None and _has_known_magics(chunk) for chunk in super()._wrapper(window, k)):
+        sound = not self._is_bounded
+        if sound and all(chunk.problem is None and _has_known_magics(chunk) for chunk in super()._wrapper(window, k)):
             yield from super()._wrapper(window, k)
             return
         start = window.cell(k, layout.POSITION) - window.origin
         data = window.view[start : start + window.cell(k, layout.SIZE)]
         stream = self._opener(window.cell(k, layout.MAGIC))
-        deep = DeepMessages(data, k, stream, self._limit, self._heap, metadata=self._metadata)
+        room = ArrayRoom(self._heap, self._max_record)
+        deep = DeepMessages(data, k, stream, self._limit, room, metadata=self._metadata)
         filled = len(deep.rows) // layout.RECORD_WIDTH
         problem = RecordProblem(k, NOT_A_WRAPPER, filled)
         left = None if deep.thrown is None else _problem(problem, deep.thrown)

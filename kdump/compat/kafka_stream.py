@@ -81,6 +81,28 @@ class JavaStream(Protocol):
         """
 
 
+class ArrayRoom(Value):
+    """What Java may take for one record out of a stream."""
+
+    heap: int  # bytes; what needs more in one piece is an OutOfMemoryError
+    max_record: int | None = None  # bytes that a record may claim, from 4.4 on; None for releases before
+
+    def refuse_negative(self, size: int) -> None:
+        """Throw what a negative size of a record of magic 2 is to 4.4; to releases before it is an early end."""
+        if self.max_record is not None and size < 0:
+            raise JavaError(f"{INVALID}: Invalid record size: {size} is negative.", io=False)
+
+    def refuse(self, size: int) -> None:
+        """Throw what a size throws that there is no room for.
+
+        Source: DefaultRecord.readFrom(InputStream), AbstractLegacyRecordBatch.DataLogInputStream (4.4)
+        """
+        if self.max_record is not None and size > self.max_record:
+            why = f"{size} exceeds the configured maximum record size of {self.max_record}."
+            raise JavaError(f"{INVALID}: Invalid record size: {why}", io=False)
+        refuse_array(size, self.heap)
+
+
 class ChunkedStream:
     """ChunkedBytesStream over a decompressing stream.
 
@@ -147,7 +169,7 @@ class ChunkedStream:
 
 
 def read_records(
-    open_stream: Callable[[], JavaStream], magic: int, count: int, limit: int, heap: int
+    open_stream: Callable[[], JavaStream], magic: int, count: int, limit: int, room: ArrayRoom
 ) -> Generator[bytes, None, Thrown | None]:
     """Read the records of a compressed batch of magic 2. What is inside a record is not looked at.
 
@@ -156,7 +178,7 @@ def read_records(
         magic: of the batch.
         count: records that it says it has.
         limit: bytes to decode at most.
-        heap: bytes that Java may have; what needs more in one piece is an OutOfMemoryError.
+        room: what Java may take.
 
     Yields:
         A record with its length.
@@ -174,26 +196,32 @@ def read_records(
             return Thrown(f"{INVALID}: Found invalid record count {count} in magic v{magic} batch")
         if count == 0:
             return None  # whoever opens the stream of an empty batch reads nothing of it
-        refuse_array(count, heap // REFERENCE)
-        for _ in range(count):
+        refuse_array(count, room.heap // REFERENCE)
+        for left in reversed(range(count)):
             head = _length(stream)
             size = zigzag(head)
-            if size is None or size < 0:
+            if size is None:
                 return Thrown(PREMATURE)
-            refuse_array(size, heap)
+            room.refuse_negative(size)
+            if size < 0:
+                return Thrown(PREMATURE)
+            room.refuse(size)
             body = stream.read_fully(size)
             if len(body) < size:
                 why = f"expected {size} bytes in record payload, but the record payload reached EOF."
                 return Thrown(f"{INVALID}: Invalid record size: {why}")
+            if not left:  # Kafka looks at the end before it hands out the last record
+                failed = CHECK_FAILED
+                if stream.read() >= 0:
+                    return Thrown(LEFT_OVER)
             yield head + body
-        failed = CHECK_FAILED
-        return None if stream.read() < 0 else Thrown(LEFT_OVER)
+        return None
     except JavaError as error:
         return _thrown(error, failed)
 
 
 def read_messages(
-    open_stream: Callable[[], JavaStream], limit: int, heap: int
+    open_stream: Callable[[], JavaStream], limit: int, room: ArrayRoom
 ) -> Generator[bytes, None, Thrown | None]:
     """Read the messages inside a compressed one of magic 0 or 1; arguments as `read_records`.
 
@@ -215,7 +243,7 @@ def read_messages(
             size = int.from_bytes(head[layout.SIZE_AT :], "big", signed=True)
             if size < layout.MIN_SIZE_V0:
                 return Thrown(TOO_SMALL)
-            refuse_array(size, heap)
+            room.refuse(size)
             body = stream.read_fully(size)
             if len(body) < size:
                 return None

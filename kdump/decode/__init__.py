@@ -18,8 +18,8 @@ def decoder(name: str, release: str, *, bounded: bool = False) -> Decoder:
 
     Args:
         name: offsets, transaction, metadata, remote or share.
-        release: of DumpLogSegments: 4.3, 4.2 or 3.9.
-        bounded: arrays and tag sections are read up to the limits of Kafka 4.4, which those releases do not have.
+        release: of DumpLogSegments: 4.4, 4.3, 4.2 or 3.9.
+        bounded: a record may take so much memory and no more, which is no limit of Kafka.
 
     Raises:
         ValueError: the release is not known, or has no such decoder.
@@ -54,7 +54,7 @@ def open_decoder(name: str) -> Decoder:
 
     An unknown type or version is there with its bytes; unknown tagged fields stand in their struct; a newer version of
     a metadata record is read as the newest known. `note` says so. `warning` says why the rest cannot be read; there is
-    text for it in the words of 4.3, and nothing where it is over a limit that Kafka has from 4.4 on.
+    text for it in the words of 4.4, and nothing where it is over a limit.
 
     Args:
         name: offsets, transaction, metadata, remote or share.
@@ -80,10 +80,10 @@ def open_usual(name: str) -> Usual | None:
     """Return the quick way beside an open decoder, None where there is none."""
     from kdump.decode.table import newest
 
-    return usual(name, newest())
+    return usual(name, newest(), as_json=True)
 
 
-def usual(name: str, release: str) -> Usual | None:
+def usual(name: str, release: str, *, as_json: bool = False) -> Usual | None:
     """Return the quick way beside a decoder, None where there is none.
 
     It takes key and value, and returns what `Decoded` has as key and payload: ASCII text, JSON but for `DELETED`; or
@@ -92,6 +92,7 @@ def usual(name: str, release: str) -> Usual | None:
     Args:
         name: of a decoder.
         release: whose schemas count.
+        as_json: numbers stay numbers, whatever names the text of the release has for them.
     """
     from kdump.decode.table import table
 
@@ -104,7 +105,7 @@ def usual(name: str, release: str) -> Usual | None:
         return None
     from kdump.decode import coordinator
 
-    return coordinator.usual(name, known)
+    return coordinator.usual(name, known, as_json=as_json)
 
 
 def classes(key_class: str, value_class: str, release: str) -> Decoder | str:
@@ -115,7 +116,7 @@ def classes(key_class: str, value_class: str, release: str) -> Decoder | str:
     Args:
         key_class: Java class name.
         value_class: Java class name.
-        release: 4.3, 4.2 or 3.9.
+        release: 4.4, 4.3, 4.2 or 3.9.
 
     Source: org.apache.kafka.tools.DumpLogSegments.DecoderMessageParser
     """

@@ -58,6 +58,7 @@ def decoder(name: str, known: Table) -> Decoder:
     checks: bool = known.fact("checksValueVersion")
     missing = _missing_key(known)
     embedded = [known.schema(message) for message in _EMBEDDED.values()]
+    named = _state_names(name, known)
 
     def decode(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
         if key is None:
@@ -79,7 +80,8 @@ def decoder(name: str, known: Table) -> Decoder:
             _open_members(data, *embedded)
         value_object = {"version": str(version), "data": data}
         left = _joined(left, _left(value, end, "value"))
-        return Decoded(key_text, java_json(value_object, schema.floats), None, key_object, value_object, left)
+        payload = java_json(value_object, schema.floats)
+        return Decoded(key_text, named(payload) if named else payload, None, key_object, value_object, left)
 
     return decode
 
@@ -166,13 +168,36 @@ def _joined(*parts: str | None) -> str | None:
     return "; ".join(part for part in parts if part) or None
 
 
-def usual(name: str, known: Table) -> Usual:
+def _state_names(decoder_name: str, known: Table) -> Callable[[bytes], bytes] | None:
+    """Return what puts the names of transaction states into the text of a value; None where numbers stay.
+
+    Source: DumpLogSegments.TransactionLogMessageParser, TransactionState (4.4): a state that has no name is the number,
+    but a string.
+    """
+    if decoder_name != "transaction" or not known.fact("namesTransactionStates"):
+        return None
+    names = [name.encode() for name in known.states("transaction")]
+    field = b'"transactionStatus":'
+
+    def named(text: bytes) -> bytes:
+        at = text.find(field) + len(field)  # only numbers stand before it
+        end = text.find(b",", at)
+        number = int(text[at:end])
+        name = names[number] if 0 <= number < len(names) else text[at:end]
+        return b'%b"%b"%b' % (text[:at], name, text[end:])
+
+    return named
+
+
+def usual(name: str, known: Table, *, as_json: bool) -> Usual:
     """Return the quick way for a coordinator's records.
 
     Args:
         name: offsets, transaction or share.
         known: the table of the release.
+        as_json: numbers stay numbers.
     """
+    named = None if as_json else _state_names(name, known)
     records = known.records(name)
     of_keys = {  # the version of a key is its type, and each has been read like the highest
         number: quick(message, min(number, message.high), b'{"type":"%d","data":' % number)
@@ -211,7 +236,9 @@ def usual(name: str, known: Table) -> Usual:
             of_values[what] = quick(message, version, head, members if opens else {}) if is_known else None
         reader = of_values[what]
         payload = None if reader is None else reader(value, 2)
-        return None if payload is None else (text, payload)
+        if payload is None:
+            return None
+        return text, named(payload) if named else payload
 
     return texts
 

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from kdump.decode import wire
-from kdump.decode.wire import FIXED, LimitError, MalformedError, Reader, UnknownVersionError, Value
+from kdump.decode.wire import FIXED, MalformedError, Reader, UnknownVersionError, Value
 
 Names = tuple[str, ...]
 TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int]]
@@ -23,9 +23,9 @@ TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int
 class ReadMode(IntEnum):
     """The way in which messages are read.
 
-    EXACT: as the classes of a release read them. BOUNDED: but arrays and tag sections only up to the limits that Kafka
-    has from 4.4 on. OPEN: so bounded, and what the table does not know stays: unknown tagged fields are kept, and a
-    version above the highest is read as the highest to its end.
+    EXACT: as the classes of a release read them. BOUNDED: but no more than a budget of memory in all, which Kafka does
+    not have. OPEN: so bounded, and what the table does not know stays: unknown tagged fields are kept, and a version
+    above the highest is read as the highest to its end.
     """
 
     EXACT = 0
@@ -81,13 +81,16 @@ class Schema:
     Args:
         message: its row of the table.
         reading: how it is read.
+        limited: whether the release refuses arrays and tag sections over a limit; other ways of reading do so anyway.
     """
 
-    def __init__(self, message: Message, reading: ReadMode = ReadMode.EXACT) -> None:
+    def __init__(self, message: Message, reading: ReadMode = ReadMode.EXACT, *, limited: bool = False) -> None:
         self.message = message  # its row of the table
         self.unknown: list[int] = []  # the tags that were kept of the message read last
         self._reading = reading
-        self._room = None if reading is ReadMode.EXACT else wire.MemoryBudget()
+        self._limits = wire.Limits(
+            limited or reading is not ReadMode.EXACT, None if reading is ReadMode.EXACT else wire.MemoryBudget()
+        )
         self.low = message.low  # lowest version
         self.high = message.high  # highest version
         self.floats = _has_floats(message.fields)  # whether it has floating point numbers
@@ -114,8 +117,8 @@ class Schema:
         Source: the `read` methods and JSON converters of the generated messages
         """
         self.unknown.clear()
-        if self._room is not None:
-            self._room.left = wire.MOST_IN_ALL
+        if self._limits.room is not None:
+            self._limits.room.left = wire.MOST_IN_ALL
         wanted = (version, version if shown is None else shown)
         reader = self._readers.get(wanted) or self._reader(*wanted)
         try:
@@ -130,7 +133,7 @@ class Schema:
         nearest = (max(self.low, min(version, self.high + 1)), max(self.low, min(shown, self.high)))
         if nearest not in self._readers:
             unknown = self.unknown if self._reading is ReadMode.OPEN else None
-            compiler = _Compiler(self.message, *nearest, unknown, self._room)
+            compiler = _Compiler(self.message, *nearest, unknown, self._limits)
             self._readers[nearest] = compiler.struct(self.message.fields)
         return self._readers[nearest]
 
@@ -165,12 +168,12 @@ class _Compiler:
     """Makes the reader of one version of one message."""
 
     def __init__(
-        self, message: Message, version: int, shown: int, unknown: list[int] | None, room: wire.MemoryBudget | None
+        self, message: Message, version: int, shown: int, unknown: list[int] | None, limits: wire.Limits
     ) -> None:
         self.version = min(version, message.high)
         self.shown = shown
         self.unknown = unknown
-        self.room = room
+        self.limits = limits
         self.refuses = version > message.high and unknown is None
         self.flexible = message.flex is not None and self.version >= message.flex
 
@@ -217,7 +220,7 @@ class _Compiler:
         """Return the reader of a field's value; `name` is what messages call it."""
         if field.array:
             of_one = FIXED.get(field.kind) or self._item(field, f"{name} element", False)
-            return wire.array(name, self.flexible, field.nullable, of_one, self.room)
+            return wire.array(name, self.flexible, field.nullable, of_one, self.limits)
         return self._item(field, name, field.nullable)
 
     def _item(self, field: Field, name: str, nullable: bool) -> Reader:
@@ -241,17 +244,13 @@ class _Compiler:
         readers = {tag: (field.name, self._value(field, field.name)) for tag, field in here.items()}
         defaults = {field.name: default_of(field) for field in tagged.values()}
         order = [field.name for field in fields]
-        version, unknown, room = self.version, self.unknown, self.room
+        version, unknown, limits = self.version, self.unknown, self.limits
 
         def read(data: bytes, at: int, out: dict[str, Value]) -> tuple[dict[str, Value], int]:
             strange = False
             kept: list[Value] = []
             count, at = wire.uvarint(data, at)
-            if room is not None and count > wire.MOST_TAGS:
-                what = (
-                    f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {wire.MOST_TAGS}."
-                )
-                raise LimitError(wire.RUNTIME, what)
+            limits.check_tags(count, len(data) - at)
             for _ in range(count):
                 tag, at = wire.uvarint(data, at)
                 size, at = wire.uvarint(data, at)
@@ -263,8 +262,9 @@ class _Compiler:
                 else:
                     start, at = at, wire.need(data, at, size)
                     strange = True
-                    if unknown is not None and room is not None:
-                        room.take(1)
+                    if unknown is not None:
+                        if limits.room is not None:
+                            limits.room.take(1)
                         unknown.append(tag)
                         kept.append({"tag": tag, "base64": b64encode(data[start:at]).decode()})
             shown: dict[str, Value] = {}

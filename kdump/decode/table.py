@@ -99,7 +99,7 @@ class Table:
     def schema(self, name: str) -> Schema:
         """Return the reader of a message."""
         if name not in self._schemas:
-            self._schemas[name] = Schema(self.message(name), self.reading)
+            self._schemas[name] = Schema(self.message(name), self.reading, limited=self.fact("boundsReaders"))
         return self._schemas[name]
 
     def message(self, name: str) -> Message:

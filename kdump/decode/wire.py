@@ -187,7 +187,46 @@ class MemoryBudget:
             raise LimitError(RUNTIME, f"It has more than {MOST_IN_ALL} elements in all.")
 
 
-def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: MemoryBudget | None = None) -> Reader:
+class Limits:
+    """What a reader of arrays and tag sections refuses.
+
+    Args:
+        kafka: whether those of Kafka 4.4 hold.
+        room: of the record; None for no limit in all.
+
+    Source: the generated `read` methods of 4.4, MessageUtil.MAX_ARRAY_LENGTH, MAX_TAGGED_FIELD_COUNT
+    """
+
+    def __init__(self, kafka: bool, room: MemoryBudget | None) -> None:
+        self.kafka = kafka
+        self.room = room
+
+    def check_array(self, length: int) -> None:
+        """Refuse an array that is too long, though its bytes may be there."""
+        if self.kafka and length > MOST_ELEMENTS:
+            what = f"of size {length}, which exceeds the maximum allowed size of {MOST_ELEMENTS}."
+            raise LimitError(RUNTIME, f"Tried to read a collection {what}")
+        if self.room is not None:
+            self.room.take(length)
+
+    def check_tags(self, count: int, left: int) -> None:
+        """Refuse a tag section by the number of its entries, before the first is read."""
+        if not self.kafka:
+            return
+        if count < 0:
+            raise MalformedError(RUNTIME, f"Invalid negative number of tagged fields {count}")
+        if count > left:
+            why = f"but there are only {left} bytes remaining."
+            raise MalformedError(RUNTIME, f"Tried to read {count} tagged fields, {why}")
+        if count > MOST_TAGS:
+            why = f"which exceeds the maximum allowed count of {MOST_TAGS}."
+            raise LimitError(RUNTIME, f"Tried to read {count} tagged fields, {why}")
+
+
+NO_LIMITS = Limits(False, None)
+
+
+def array(field: str, flexible: bool, nullable: bool, item: Reader | str, limits: Limits = NO_LIMITS) -> Reader:
     """Return the reader of an array.
 
     Args:
@@ -195,7 +234,7 @@ def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: 
         flexible: whether the length is a varint.
         nullable: whether the array may be null.
         item: the reader of its items, or a code of `FIXED`.
-        room: of the record; then it has at most `MOST_ELEMENTS`. None for no limit.
+        limits: what it refuses.
     """
     length_of = _length(flexible, _INT32)
     items = _fixed_items(item) if isinstance(item, str) else _items(item)
@@ -209,11 +248,7 @@ def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: 
         if length > len(data) - at:
             left = f"there are only {len(data) - at} bytes remaining."
             raise MalformedError(RUNTIME, f"Tried to allocate a collection of size {length}, but {left}")
-        if room is not None:
-            if length > MOST_ELEMENTS:
-                what = f"of size {length}, which exceeds the maximum allowed size of {MOST_ELEMENTS}."
-                raise LimitError(RUNTIME, f"Tried to read a collection {what}")
-            room.take(length)
+        limits.check_array(length)
         return items(data, at, length)
 
     return read

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from kdump.broker.load.swapped_dir import once_swapped
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused
+from kdump.broker.releases import rules_of
 from kdump.find.answers import Answers, BatchRecords, Sentences
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
 from kdump.find.remedies import Remedies
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.java_values import MAX_DECOMPRESSED
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.rows.lookup import LookupAnswer, NoAnswer
@@ -38,6 +40,7 @@ from kdump.words.times import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kdump.broker.config import Config
     from kdump.find.log_scan import LogScan
     from kdump.find.query import Query
     from kdump.finding import Report
@@ -149,6 +152,7 @@ class Finder:
         separators: a person reads the sentences: numbers in them get thousands separators.
         told: takes how far a walk over the data is; None where nobody wants to know.
         report: takes what is wrong with logs as it is met; None: it comes with the answers, held until then.
+        config: of the broker that answers; None for the newest with its defaults.
     """
 
     def __init__(
@@ -162,6 +166,7 @@ class Finder:
         jobs: int = 1,
         told: Callable[[Progress], None] | None = None,
         report: Report | None = None,
+        config: Config | None = None,
     ) -> None:
         self._partition = partition
         self._scan = scan
@@ -171,7 +176,11 @@ class Finder:
         self._remedies = Remedies(partition)
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
         self._way = LookupAudit(partition, self._report)
-        self._lookup = Lookup(partition, unpacked, packed, self._way.passed)
+        rules, most = rules_of(), MAX_DECOMPRESSED
+        if config is not None:
+            topic = None if partition.parsed is None else partition.parsed.topic
+            rules, most = config.rules, config.of_topic(topic).max_decompressed_message_bytes
+        self._lookup = Lookup(partition, unpacked, packed, self._way.passed, rules, max_record=most)
         self._inside = BatchRecords(partition, unpacked, packed, self._report)
         self._sentences = Sentences(separators=separators)
         self._places = Answers(partition, self._inside, self._sentences, self._lookup.batch_at)

@@ -20,6 +20,9 @@ MIN_LONG = -(2**63)
 ABOVE_ALL = MAX_LONG + 1
 """Above every offset and every end of a log: no long is."""
 
+MAX_DECOMPRESSED = MAX_INT - 8
+"""max.decompressed.message.bytes by default; bytes of one record in a compressed batch. Source: Kafka 4.4."""
+
 MAX_QUOTE = 200  # characters of a bad text that a message quotes
 
 _UUID_DIGITS = pattern(r"[A-Za-z0-9_-]*+")

@@ -204,7 +204,14 @@ def _facts(partition: PartitionDir, settings: LoadSettings) -> tuple[PartitionFa
     files, name = partition.sources(), os.path.basename(partition.path)
     interval = settings.interval if settings.interval is not None else infer_interval(files)
     return PartitionFacts(
-        partition.path, name, 0, state="", files=files, interval=interval or INDEX_INTERVAL, now=settings.now
+        partition.path,
+        name,
+        0,
+        state="",
+        files=files,
+        interval=interval or INDEX_INTERVAL,
+        now=settings.now,
+        rules=settings.config.rules,
     ), []
 
 

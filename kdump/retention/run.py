@@ -269,7 +269,8 @@ def _compacted(
     known = producers_at(files, log.end_offset)
     part = cleanable_part(files, log, known, config, options.now)
     size = sum(segment.size for segment in log.segments)
-    assumed = options.config.assumed(files.topic, policy)
+    said = options.config.assumed(files.topic, policy), options.config.assumed_release if options.clean else ""
+    assumed = "; ".join(filter(None, said))
     row = Compacted(
         files.path, files.name, options.now, config=config, policy=policy.now, part=part, log_size=size, assumed=assumed
     )
@@ -292,7 +293,7 @@ def _pass(
     report: Callable[[Finding | OpenFailure], None],
 ) -> Generator[Progress, None, Compacted]:
     """Simulate a pass; one that fails leaves what it had not come to as it is."""
-    files = reader.files
+    files, rules = reader.files, options.config.rules
     count = len(files.bases)
     log_to_clean = LogToClean(
         files.bases,
@@ -301,6 +302,8 @@ def _pass(
         end=row.part.clean_until_offset,
         now=options.now,
         delete_retention_ms=config.delete_retention_ms,
+        kept_end=log.high_watermark if rules.keeps_empty_at_high_watermark else row.part.clean_until_offset,
+        max_record=rules.max_record(config.max_decompressed_message_bytes),
         producers=active,
         max_uncompressed_bytes=options.max_uncompressed_bytes,
         max_batch_bytes=options.max_batch_bytes,

@@ -57,7 +57,7 @@ def settings(case: Damage, **more: Any) -> LoadSettings:
     given = {"index.interval.bytes": str(recorded["interval"])}
     if recorded["indexBytes"]:
         given["segment.index.bytes"] = str(recorded["indexBytes"])
-    return LoadSettings(recorded["now"], Config(given), **more)
+    return LoadSettings(recorded["now"], Config(given, release="4.3"), **more)
 
 
 def expected(case: Damage, start: Start) -> dict[str, Any]:

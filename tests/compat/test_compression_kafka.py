@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.compat.kafka_reader import open_as_kafka
-from kdump.compat.kafka_stream import MAX_ARRAY, Thrown, read_messages, read_records
+from kdump.compat.kafka_stream import MAX_ARRAY, ArrayRoom, Thrown, read_messages, read_records
 from kdump.format.batch.layout import RECORDS_AT
 from kdump.format.codec.base import CompressionType
 from kdump.format.codec.decompress import Decompressor
@@ -283,7 +283,7 @@ def drained(records: Generator[bytes, None, Thrown | None]) -> tuple[int, Thrown
 @pytest.mark.parametrize("name", VECTORS)
 def test_kafka_is_followed_to_the_record(name: str) -> None:
     section, codec, count = VECTORS[name]
-    came, thrown = drained(read_records(stream_of(section, codec, 2), 2, count, LIMIT, MAX_ARRAY))
+    came, thrown = drained(read_records(stream_of(section, codec, 2), 2, count, LIMIT, ArrayRoom(MAX_ARRAY)))
     if thrown is None:
         assert (came, "", "") == SEEN[name]
         return
@@ -304,7 +304,7 @@ def test_the_checked_reader_reports_whatever_kafka_throws_at(name: str) -> None:
 def test_wrappers_throw_the_error_of_the_stream_itself(magic: int) -> None:
     message = struct.pack(">qi", 0, 26) + bytes(26)
     section = broken(gzip_stored(message), -8, b"\0\0\0\0")
-    came, thrown = drained(read_messages(stream_of(section, GZIP, magic), LIMIT, MAX_ARRAY))
+    came, thrown = drained(read_messages(stream_of(section, GZIP, magic), LIMIT, ArrayRoom(MAX_ARRAY)))
     assert came == 1
     assert thrown is not None
     assert thrown.text == KAFKA + ZIP + "Corrupt GZIP trailer"

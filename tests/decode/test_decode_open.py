@@ -341,7 +341,7 @@ def test_text_tells_the_same_findings(tmp_path: Path) -> None:
     told = [line.split(" ")[0] for line in run.stderr.decode().splitlines() if " R07 " in line]
     assert told == ["note"] * 3 + ["warning"]
     compat = run_kdump(
-        ["dump", "--compat", "4.3", "--cluster-metadata-decoder", "--files", f"__cluster_metadata-0/{ZERO}"], tmp_path
+        ["dump", "--compat", "4.4", "--cluster-metadata-decoder", "--files", f"__cluster_metadata-0/{ZERO}"], tmp_path
     )
     assert compat.stdout == run.stdout
     assert compat.stderr == b""

@@ -316,7 +316,7 @@ import lz4.frame, snappy
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from kdump.compat.kafka_reader import open_as_kafka
 from kdump.format.codec.decompress import CompressionType, Decompressor
-from kdump.compat.kafka_stream import MAX_ARRAY, read_messages
+from kdump.compat.kafka_stream import MAX_ARRAY, ArrayRoom, read_messages
 XERIAL = b"\\x82SNAPPY\\0" + struct.pack(">ii", 1, 1)
 rle = lambda last: ((131072 << 3) | 2 | last).to_bytes(3, "little") + b"A"
 liar = b"\\xff\\xff\\xff\\xff\\x0f\\x10hello"
@@ -341,7 +341,7 @@ for codec, data, code in (
     assert total <= 1 << 24
     assert (stream.problem and stream.problem.code.name) == code, (codec, data[:20], stream.problem)
     opened = lambda: open_as_kafka(CompressionType(codec), memoryview(data), 1, 34, 1 << 24, 1 << 28)
-    assert sum(map(len, read_messages(opened, 1 << 24, MAX_ARRAY))) <= 1 << 24
+    assert sum(map(len, read_messages(opened, 1 << 24, ArrayRoom(MAX_ARRAY)))) <= 1 << 24
 peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]  # its own, not that of who started it
 assert int(peak) < 300_000
 """

@@ -287,15 +287,26 @@ def test_a_partial_aborted_transaction_at_the_end_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(("version", "printed"), [(b"\0\1", 0), (b"\x80\0", -128)])
-def test_a_version_with_a_first_byte_not_above_zero_passes_as_in_kafka(version: bytes, printed: int) -> None:
-    index = TransactionIndex(BytesSource(aborted(version, 7, 1000, 1010, 1011)), BASE)
+def test_before_4_4_a_version_with_a_first_byte_not_above_zero_passes(version: bytes, printed: int) -> None:
+    index = TransactionIndex(BytesSource(aborted(version, 7, 1000, 1010, 1011)), BASE, version_bytes=1)
     assert [txn.version for txn in index] == [printed]
     assert index.error is None
 
 
+@pytest.mark.parametrize(
+    ("version", "number"), [(b"\0\1", 1), (b"\x80\0", -32768), (b"\0\xff", 255), (b"\xff\xfe", -2), (b"\1\0", 256)]
+)
+def test_from_4_4_on_both_bytes_of_a_version_must_be_zero(version: bytes, number: int) -> None:
+    good = aborted(b"\0\0", 7, 1000, 1010, 1011)
+    index = TransactionIndex(BytesSource(good + aborted(version, 7, 1000, 1010, 1011)), BASE)
+    assert index.readable == 1
+    message = f"Unexpected aborted transaction version {number} in transaction index {{file}}"
+    assert index.error == f"{message}, supported version range is 0 to 0"
+
+
 def test_an_unknown_version_ends_the_entries_with_kafkas_words() -> None:
     good, bad = aborted(b"\0\0", 7, 1000, 1010, 1011), aborted(b"\1\0", 8, 1001, 1012, 1013)
-    index = TransactionIndex(BytesSource(good + bad + good), BASE)
+    index = TransactionIndex(BytesSource(good + bad + good), BASE, version_bytes=1)
     assert list(index) == [AbortedTxn(0, 7, 1000, 1010, 1011)]
     message = "Unexpected aborted transaction version 1 in transaction index {file}, current version is 0"
     assert index.error == index.sanity_check() == message

@@ -75,7 +75,13 @@ def legacy(chance: Chance) -> Case:
     commands = [["@records", LOG]]
     if chance.often(0.3):
         commands += [
-            dump(["--print-data-log", *chance.among([[], ["--compat", "4.3"], ["--compat", "3.9"]])], LOG),
+            dump(
+                [
+                    "--print-data-log",
+                    *chance.among([[], ["--compat", "4.4"], ["--compat", "4.3"], ["--compat", "3.9"]]),
+                ],
+                LOG,
+            ),
             ["kdump", "verify", "--format", "json", "."],
             ["kdump", "dump", "--print-data-log", "--format", "json", LOG],
         ]
@@ -126,7 +132,7 @@ def indexes(chance: Chance) -> Case:
     commands.append(
         ["kdump", "dump", *chance.among([["--verify-index-only"], ["--index-sanity-check"]]), f"{P}/{name}"]
     )
-    commands.append(dump(["--compat", chance.among(["4.3", "4.2", "3.9"])], f"{P}/{name}"))
+    commands.append(dump(["--compat", chance.among(["4.4", "4.3", "4.2", "3.9"])], f"{P}/{name}"))
     if chance.often(0.3):
         commands.append(["kdump", "reindex", *chance.among([[], ["--force"], ["--up-to-damage"]]), P])
     return Case(below(files), commands)
@@ -287,7 +293,7 @@ def decoders(chance: Chance) -> Case:
     ]
     options = ["--offsets-decoder", "--transaction-log-decoder", "--cluster-metadata-decoder"]
     options += ["--remote-log-metadata-decoder", "--share-group-state-decoder"]
-    commands.append(dump(["--compat", chance.among(["4.3", "3.9"]), chance.among(options[:3])], path))
+    commands.append(dump(["--compat", chance.among(["4.4", "4.3", "3.9"]), chance.among(options[:3])], path))
     return Case({path: data}, commands)
 
 

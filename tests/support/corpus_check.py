@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 # `tests` is wanted from here, kdump from where it is installed: the source tree has no compiled kernels.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.support.damage_cases import Damage, Dump, damage_cases, run_dump
-from tests.support.golden import Golden, golden_cases, run_golden
+from tests.support.golden import Golden, default_layout, golden_cases, run_golden
 from tests.support.runs import changed, copy_tree, fingerprint, scratch
 
 sys.path.append(sys.path.pop(0))
@@ -58,7 +58,8 @@ class Check:
         (self._damage if is_damage(corpus) else self._golden)(corpus)
 
     def _golden(self, corpus: Path) -> None:
-        cases = [case for case in golden_cases(corpus) if self._wanted(case.tool, str(case))]
+        cases = default_layout(golden_cases(corpus)) if self.options.default_mode else golden_cases(corpus)
+        cases = [case for case in cases if self._wanted(case.tool, str(case))]
         chosen = [case for case in cases if self._runs(case)]
         self.skipped += len(cases) - len(chosen)
         if not chosen:
@@ -71,8 +72,6 @@ class Check:
             self._whole(corpus, changed(before, fingerprint(tree)))
 
     def _runs(self, case: Golden) -> bool:
-        if self.options.default_mode and not case.shown:
-            return False
         return case.mirrored and (self.options.decoders or not case.decodes)
 
     def _damage(self, corpus: Path) -> None:
@@ -89,8 +88,6 @@ class Check:
                 self._count(iter(results))
 
     def _wanted(self, tool: str, case: str) -> bool:
-        if self.options.default_mode and tool != "4.3.1":
-            return False
         return tool in (self.options.tool or tool) and self.options.filter in case
 
     def _pool(self) -> multiprocessing.pool.Pool:

@@ -89,6 +89,21 @@ def golden_cases(corpus: Path) -> list[Golden]:
         return [_golden(corpus, json.loads(line)) for line in lines]
 
 
+def default_layout(cases: list[Golden]) -> list[Golden]:
+    """Return the runs that the default layout must equal: those of 4.4.0, and of 4.3.1 what was not run again with it.
+
+    4.4 has names for the states of transactions.
+    """
+    newest = {(case.corpus, case.cwd, case.args) for case in cases if case.tool == "4.4.0"}
+
+    def chosen(case: Golden) -> bool:
+        if case.tool == "4.3.1":
+            return "--transaction-log-decoder" not in case.args and (case.corpus, case.cwd, case.args) not in newest
+        return case.tool == "4.4.0"
+
+    return [case for case in cases if case.shown and chosen(case)]
+
+
 def _golden(corpus: Path, case: dict[str, Any]) -> Golden:
     stdout: bytes | None = None
     if "stdoutB64" in case:

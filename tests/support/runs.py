@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 # Releases whose DumpLogSegments was recorded, and what kdump calls them.
-COMPAT = {"4.3.1": "4.3", "4.2.1": "4.2", "3.9.2": "3.9"}
+COMPAT = {"4.4.0": "4.4", "4.3.1": "4.3", "4.2.1": "4.2", "3.9.2": "3.9"}
 
 # What a dump may end with: 1 would be a bug, 2 a wrong use, above 128 a signal.
 FAIR_EXITS = frozenset({0, 3, 4, 5, 6, 10})

@@ -69,6 +69,8 @@ class LogToClean(Value):
     end: int
     now: int  # the clock, ms
     delete_retention_ms: int  # of the topic
+    kept_end: int  # an empty batch that ends there is kept, as the rules of the release have it
+    max_record: int | None  # bytes that a record of a compressed batch may claim; None where nothing bounds it
     producers: Mapping[int, LastRecord]  # the active ones by their id
     # max_uncompressed_bytes, max_batch_bytes: limits; a pass ends at a batch over them
     max_uncompressed_bytes: int
@@ -173,9 +175,10 @@ class Cleaner:
         self._read = 0  # bytes
         self._buffer: Buffer | None = None
         limits = log_to_clean.max_uncompressed_bytes
-        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, cut=KEPT, streams=True)
-        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, cut=KEPT, streams=True)
-        self._markers = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, cut=KEPT)
+        packed, bound = log_to_clean.max_batch_bytes, log_to_clean.max_record
+        self._reader = KafkaRecordReader(limits, max_batch=packed, cut=KEPT, streams=True, max_record=bound)
+        self._again = KafkaRecordReader(limits, max_batch=packed, cut=KEPT, streams=True, max_record=bound)
+        self._markers = KafkaRecordReader(limits, max_batch=packed, cut=KEPT)
         self._transactions = CleanedTransactions()
         self._keep = memoryview(bytearray(ROWS))
         self._out = memoryview(bytearray(_OUTPUT))
@@ -318,9 +321,9 @@ class Cleaner:
                 flags[k] |= layout.KEEP_RECORDS | (layout.NEEDS_HORIZON if can_go else 0)
         self._retain_for_producers(window, flags)
         ends = window.column(layout.LAST_OFFSET)
-        if ends[-1] >= self._pass.end - 1:
+        if max(ends) >= self._pass.kept_end - 1:
             for k, last in enumerate(ends):
-                if last == self._pass.end - 1:
+                if last == self._pass.kept_end - 1:
                     flags[k] |= layout.KEEP_EMPTY
         return flags
 

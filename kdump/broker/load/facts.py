@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kdump.broker.releases import Rules, rules_of
 from kdump.format.index.offset_and_time import INDEX_BYTES
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.value import Value
@@ -50,6 +51,7 @@ class PartitionFacts(Value):
     now: int  # the broker's clock, ms since the epoch: producers expire by it
     log_start: int = 0  # by the log-start-offset-checkpoint, 0 when it has none
     recovery_point: int = 0  # by the recovery-point-offset-checkpoint, 0 when it has none
+    rules: Rules = rules_of()  # of the broker's release
     max_index_bytes: int = INDEX_BYTES  # segment.index.bytes
     producer_expiration: int = PRODUCER_EXPIRATION  # producer.id.expiration.ms
     # max_batch_bytes, max_uncompressed_bytes: limits of ours: over them the records of a control batch are not read

@@ -75,7 +75,7 @@ def load(
     Raises:
         OSError: a file cannot be read.
 
-    Source: UnifiedLog.create, LogLoader.load, LogManager.loadLog; Kafka 4.3.1.
+    Source: UnifiedLog.create, LogLoader.load, LogManager.loadLog.
     """
     known = recoveries or Recoveries()
     loader = _Loader(facts, start, wants_contents, known)
@@ -258,7 +258,7 @@ class _Loader:
     def _has_bad_transactions(self, base: int) -> bool:
         """Source: TransactionIndex.sanityCheck."""
         source = self.disk.get(f"{base:020}.txnindex")
-        index = TransactionIndex(source or BytesSource(b""), base)
+        index = TransactionIndex(source or BytesSource(b""), base, self._facts.rules.aborted_version_bytes)
         if any(txn.last_offset < base for txn in index):
             return True
         if index.error is not None:

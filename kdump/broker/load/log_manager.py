@@ -152,7 +152,7 @@ class LogManager:
         files = directory.sources()
         config = settings.config.on(name.topic, directory.log_dir)
         topic = config.of_topic(name.topic)
-        assumed: list[str] = [config.source] if config.source else []
+        assumed: list[str] = [text for text in (config.source, config.assumed_release) if text]
         interval = settings.interval
         if interval is None and config.is_given("index.interval.bytes"):
             interval = topic.index_interval_bytes
@@ -174,6 +174,7 @@ class LogManager:
             now=settings.now,
             log_start=self._log_starts.get(key, 0),
             recovery_point=self._recovery_points.get(key, 0),
+            rules=config.rules,
             max_index_bytes=topic.segment_index_bytes,
             producer_expiration=config.broker("producer.id.expiration.ms"),
         )

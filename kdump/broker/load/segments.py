@@ -48,7 +48,7 @@ class LoadedSegments:
         self._facts = facts
         self._indexes: dict[int, tuple[Source | None, OffsetIndex]] = {}
         limits = facts.max_uncompressed_bytes, facts.max_batch_bytes
-        self._reading = SegmentReading(self, *limits, lambda _number, _window, _k: None)
+        self._reading = SegmentReading(self, *limits, lambda _number, _window, _k: None, facts.rules)
 
     def add(self, base_offset: int) -> None:
         """Open a segment."""

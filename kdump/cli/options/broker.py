@@ -45,10 +45,10 @@ def settings(given: Mapping[str, Any], config: Config | None = None) -> LoadSett
 
 
 def given_config(given: Mapping[str, Any]) -> Config:
-    """Return the configuration that --config and --set say, without what metadata logs do.
+    """Return the configuration that --config, --set and --broker say, without what metadata logs do.
 
     Args:
-        given: values of both; the settings of --set as `settings`.
+        given: values of them; the settings of --set as `settings`.
 
     Raises:
         click.UsageError: one of them cannot be used.
@@ -69,7 +69,8 @@ def given_config(given: Mapping[str, Any]) -> Config:
             check_name(name.strip())
             values[name.strip()] = value
             firm.add(name.strip())
-        return Config(values, frozenset(firm), has_file=given["config"] is not None)
+        release = given.get("broker")
+        return Config(values, frozenset(firm), has_file=given["config"] is not None, release=release)
     except ValueError as error:
         raise click.UsageError(escape(str(error))) from None
 

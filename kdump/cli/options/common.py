@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.broker.releases import RELEASES
 from kdump.cli.options.help import Command, brief_help, option, options
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.render.commentary import answer
@@ -124,6 +125,12 @@ quiet_option = option(
 
 config_option = option(
     "--config", group="The broker", metavar="FILE", help="Configuration of the broker or a topic: Java properties."
+)
+broker_option = option(
+    "--broker",
+    group="The broker",
+    type=click.Choice(RELEASES),
+    help="The release of Kafka whose broker it is.  [default: the newest]",
 )
 settings_option = option(
     "--set",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AbortedTxn(TupleValue):
-    """One aborted transaction; `version` is what Kafka prints: only the first of its two bytes, signed."""
+    """One aborted transaction; `version` is what Kafka prints: signed, of as many bytes as the release reads."""
 
     version: int
     producer_id: int
@@ -41,24 +41,30 @@ class TransactionIndex:
     Args:
         source: the index file.
         base_offset: base offset of the segment.
+        version_bytes: of the version, which the release looks at: 4.4 reads two bytes, which must be 0; releases before
+            it read the first, and refuse what is above 0.
 
     Attributes:
         entry_size: bytes of one entry.
     """
 
-    _slot = Struct(">bxqqqq")
-    entry_size = _slot.size
-    _unknown_version = pattern(rb"[\x01-\x7f]")  # the byte is signed, and Kafka asks for version > 0
+    _whole = Struct(">hqqqq")
+    _first_byte = Struct(">bxqqqq")
+    entry_size = _whole.size
+    _above_zero = pattern(rb"[\x01-\x7f]")  # of a signed byte
+    _not_zero = pattern(rb"[^\0]")
 
-    def __init__(self, source: Source, base_offset: int) -> None:
+    def __init__(self, source: Source, base_offset: int, version_bytes: int = 2) -> None:
         self.base_offset = base_offset
-        self.entries = source.size // self._slot.size
+        self.entries = source.size // self.entry_size
         self._source = source
+        self._version_bytes = version_bytes
+        self._slot = self._whole if version_bytes == 2 else self._first_byte
 
     @classmethod
     def encode(cls, entries: Iterable[AbortedTxn]) -> bytes:
         """Return the file of `entries`, in order."""
-        return b"".join(starmap(cls._slot.pack, entries))
+        return b"".join(starmap(cls._whole.pack, entries))
 
     def entry(self, number: int) -> AbortedTxn:
         """Return an entry whatever its version, 0 the first; IndexError when there is no such entry."""
@@ -85,11 +91,20 @@ class TransactionIndex:
         """The number of entries before the first one with an unknown version."""
         before = 0
         for data in chunks(self._source, self._slot.size, 0, self.entries):
-            found = self._unknown_version.search(data[:: self._slot.size])
-            if found:
-                return before + found.start()
+            unknown = self._unknown_version(data)
+            if unknown is not None:
+                return before + unknown
             before += len(data) // self._slot.size
         return self.entries
+
+    def _unknown_version(self, data: bytes) -> int | None:
+        """The first of some slots whose version the release does not take."""
+        size = self.entry_size
+        if self._version_bytes == 1:
+            found = [self._above_zero.search(data[::size])]
+        else:
+            found = [self._not_zero.search(data[byte::size]) for byte in range(2)]
+        return min((one.start() for one in found if one), default=None)
 
     @property
     def error(self) -> str | None:
@@ -97,7 +112,8 @@ class TransactionIndex:
         if self.readable == self.entries:
             return None
         what = f"Unexpected aborted transaction version {self.entry(self.readable).version}"
-        return f"{what} in transaction index {FILE}, current version is 0"
+        known = "current version is 0" if self._version_bytes == 1 else "supported version range is 0 to 0"
+        return f"{what} in transaction index {FILE}, {known}"
 
     def sound_entries(self) -> list[AbortedTxn]:
         """Return all entries, none of an index that a broker would not take."""

@@ -25,7 +25,7 @@ def policy_words(row: Retained) -> str:
 
 def assumed(row: Retained) -> str:
     """Return what was assumed of the configuration, beside what decides of it."""
-    return "else Kafka's defaults" if row.assumed == DEFAULTS else row.assumed
+    return row.assumed.replace(DEFAULTS, "else Kafka's defaults")
 
 
 def timestamp(value: int) -> str:

@@ -1,0 +1,167 @@
+"""What a node of one release cannot take of a metadata log that another release wrote: a rollback, or an upgrade.
+
+A node reads all records of its newest snapshot and of the log behind it before it does anything else, and ends at the
+first that it cannot read; then it loads them, and ends at a level of metadata.version, or of another feature, that its
+release does not know. Kafka's brokers of 3.9.2, 4.2.1, 4.3.1 and 4.4.0 were started on directories of each other.
+
+Source: KRaftControlRecordStateMachine, AbstractApiMessageSerde, FeaturesDelta.replay, FeatureControlManager.replay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.compat.kafka_walk import KafkaWalk
+from kdump.decode import usual
+from kdump.decode.metadata import Frames, UnframedError
+from kdump.decode.table import table
+from kdump.format.batch import layout
+from kdump.format.java_values import ARGUMENT, RUNTIME
+from kdump.format.kinds import FileKind
+from kdump.format.record.reader import RecordReader
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.raft_snapshots import raft_snapshots
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.broker.releases import Rules
+    from kdump.format.read_limits import ReadLimits
+    from kdump.format.source import Source
+    from kdump.storage.partition_dir import PartitionDir
+
+METADATA_VERSION = "metadata.version"
+_PARSE = "org.apache.kafka.server.common.serialization.MetadataParseException"
+_FEATURE = 12  # FeatureLevelRecord
+_TOO_OLD = (
+    "Unsupported metadata version - if you are currently upgrading your cluster, please ensure the metadata version is "
+    "set to 3.3-IV3 (or higher) before updating the software version. The metadata version can be updated via the "
+    "`kafka-features` command-line tool."
+)
+_HEAD = 3  # bytes of the frame of a record
+
+
+class Refusal(Value):
+    """The reason why a node of a release ends."""
+
+    path: str  # of the log or snapshot with the record
+    offset: int  # of the record
+    exception: str  # class and message as Java prints them
+    what: str  # the same in a sentence
+
+
+def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusal | None:
+    """Return why a node of a release does not start with a metadata log; None where nothing here keeps it from that.
+
+    Args:
+        directory: of the metadata log.
+        rules: of the release.
+        limits: of what is read; a batch over them is passed over.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    reader = _Reader(directory, rules, limits)
+    later: Refusal | None = None
+    for path, offset, value, counts in reader.records():
+        found = reader.unreadable(path, offset, value)
+        if found is not None:
+            return found
+        if later is None and counts:
+            later = reader.unknown_level(path, offset, value)
+    return later
+
+
+class _Reader:
+    """Reads a metadata log as one release does."""
+
+    def __init__(self, directory: PartitionDir, rules: Rules, limits: ReadLimits) -> None:
+        known = table(rules.release)
+        self._directory = directory
+        self._rules = rules
+        self._records = RecordReader.within(limits)
+        self._limits = limits
+        self._usual = usual("metadata", rules.release)
+        self._frames = Frames(known, "metadata")
+        self._levels: dict[str, str] = known.feature("supported")
+        low, high = known.feature("named").split("-")
+        self._named = int(low), int(high)
+
+    def records(self) -> Iterator[tuple[str, int, bytes, bool]]:
+        """Yield path, offset and value of each record that a node reads, and whether it loads it too."""
+        start = 0
+        snapshots = raft_snapshots(self._directory.listing.files)
+        if snapshots:
+            newest = snapshots[-1]
+            start = newest.offset
+            is_first = (newest.offset, newest.epoch) == (0, 0)
+            path = self._directory.listing.join(newest.name)
+            for offset, value in self._values(path, 0):
+                yield path, offset, value, not is_first or self._rules.loads_first_snapshot
+        for base in self._directory.log_bases:
+            following = self._directory.next_base(base)
+            if following is None or following > start:
+                path = self._directory.path_of(base, FileKind.LOG)
+                for offset, value in self._values(path, start):
+                    yield path, offset, value, True
+
+    def _values(self, path: str, start: int) -> Iterator[tuple[int, bytes]]:
+        source = self._directory.cache.open(path, follow=False)
+        if isinstance(source, OpenFailure):
+            return
+        yield from self._of_source(source, start)
+
+    def _of_source(self, source: Source, start: int) -> Iterator[tuple[int, bytes]]:
+        width = layout.RECORD_WIDTH
+        walk = KafkaWalk(source, source.name, 0, source.size, self._limits.max_batch_bytes)
+        for window in walk.windows():
+            for chunk in self._records.chunks(window):
+                rows = chunk.rows
+                for r in range(0, chunk.filled * width, width):
+                    k, size = rows[r + layout.R_BATCH], rows[r + layout.R_VALUE_SIZE]
+                    is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+                    is_right = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+                    if is_control or not is_right or size < 0 or rows[r + layout.R_OFFSET] < start:
+                        continue
+                    if chunk.cut is not None:
+                        continue
+                    at = rows[r + layout.R_VALUE_AT]
+                    yield rows[r + layout.R_OFFSET], bytes(chunk.view[at : at + size])
+
+    def unreadable(self, path: str, offset: int, value: bytes) -> Refusal | None:
+        """Return why the release cannot read a record."""
+        if self._usual is not None and self._usual(None, value) is not None:
+            return None
+        try:
+            self._frames.read(value)
+        except UnframedError as problem:
+            what = f"{problem}: no record that Kafka {self._rules.release} can read"
+            return Refusal(path, offset, f"{_PARSE}: {problem}", f"offset {offset}: {what}")
+        return None
+
+    def unknown_level(self, path: str, offset: int, value: bytes) -> Refusal | None:
+        """Return why the release does not take a record, which it can read, where it sets a level that it has not."""
+        if len(value) < _HEAD or value[1] != _FEATURE:
+            return None
+        data = self._frames.read(value).data
+        name, level = data["name"], data["featureLevel"]
+        low, high = map(int, self._levels.get(name, "0-0").split("-"))
+        if low <= level <= high:
+            return None
+        said = table_name(level) if name == METADATA_VERSION else ""
+        what = f"{name} {level}{said} is not one of Kafka {self._rules.release}, which has {low} to {high}"
+        if name == METADATA_VERSION and not self._named[0] <= level <= self._named[1]:
+            java = _TOO_OLD if self._rules.explains_old_levels else f"No MetadataVersion with feature level {level}"
+            return Refusal(path, offset, f"{ARGUMENT}: {java}", what)
+        shown = f"FeatureLevelRecord(name='{name}', featureLevel={level})"
+        why = f"Tried to apply FeatureLevelRecord {shown}, but this controller only supports versions {low}-{high}"
+        return Refusal(path, offset, f"{RUNTIME}: {why}", what)
+
+
+def table_name(level: int) -> str:
+    """Return the name of a level of metadata.version in brackets; empty where nobody knows it."""
+    from kdump.decode.table import newest
+
+    name = table(newest()).feature(METADATA_VERSION).get(str(level))
+    return "" if name is None else f" ({name})"

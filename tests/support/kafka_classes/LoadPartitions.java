@@ -1,0 +1,136 @@
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.common.errors.KafkaStorageException;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.util.Scheduler;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.LogOffsetsListener;
+import org.apache.kafka.storage.internals.log.LogSegment;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+
+/**
+ * Loads partition directories as a broker does at its start, one for each line of stdin: path, clock in ms, whether it
+ * was shut down well, log start offset, recovery point, then settings of the topic as name=value, with tabs between.
+ * Prints for each "loaded", log start and end offset, or "failed", class and message, with tabs between.
+ */
+public class LoadPartitions {
+    public static void main(String[] args) throws Exception {
+        PrintStream out = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), true, "UTF-8");
+        System.setOut(System.err);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+        for (String line; (line = in.readLine()) != null; ) out.println(answer(line.split("\t")));
+    }
+
+    static String answer(String[] asked) {
+        try {
+            long[] ends = load(asked);
+            return "loaded\t" + ends[0] + "\t" + ends[1];
+        } catch (Throwable thrown) {
+            Throwable one = thrown;
+            while (one instanceof InvocationTargetException && one.getCause() != null) one = one.getCause();
+            if (one instanceof KafkaStorageException && one.getCause() instanceof java.io.IOException) one = one.getCause();
+            String message = String.valueOf(one.getMessage()).replaceAll("[\t\r\n]", " ");
+            return "failed\t" + one.getClass().getName() + "\t" + message;
+        }
+    }
+
+    static long[] load(String[] asked) throws Exception {
+        Map<String, String> settings = new HashMap<>();
+        for (int i = 5; i < asked.length; i++) settings.put(asked[i].split("=", 2)[0], asked[i].split("=", 2)[1]);
+        Object log = create(
+            new File(asked[0]), new LogConfig(settings), Long.parseLong(asked[3]), Long.parseLong(asked[4]),
+            clock(Long.parseLong(asked[1])), Boolean.parseBoolean(asked[2]));
+        long start = (long) log.getClass().getMethod("logStartOffset").invoke(log);
+        long end = (long) log.getClass().getMethod("logEndOffset").invoke(log);
+        for (Object one : (Iterable<?>) log.getClass().getMethod("logSegments").invoke(log)) {
+            LogSegment segment = (LogSegment) one;
+            segment.offsetIndex().trimToValidSize();
+            segment.timeIndex().trimToValidSize();
+        }
+        try {
+            log.getClass().getMethod("closeHandlers").invoke(log);
+        } catch (NoSuchMethodException later) {   // 4.4; close() would take a snapshot of the producers
+            for (Object one : (Iterable<?>) log.getClass().getMethod("logSegments").invoke(log)) ((LogSegment) one).close();
+        }
+        return new long[] {start, end};
+    }
+
+    static Object create(File dir, LogConfig config, long start, long recovery, Time time, boolean clean) throws Exception {
+        boolean scala = false;
+        Class<?> type;
+        try {
+            type = Class.forName("org.apache.kafka.storage.internals.log.UnifiedLog");
+            type.getMethod("logEndOffset");
+        } catch (ReflectiveOperationException absent) {
+            type = Class.forName("kafka.log.UnifiedLog");
+            scala = true;
+        }
+        ProducerStateManagerConfig producers = new ProducerStateManagerConfig(86400000, false);
+        LogDirFailureChannel failures = new LogDirFailureChannel(10);
+        ConcurrentHashMap<String, Object> remaining = new ConcurrentHashMap<>();
+        Object[] given;
+        if (scala) {
+            Object none = Class.forName("scala.Option").getMethod("empty").invoke(null);
+            given = new Object[] {dir, config, start, recovery, scheduler(), stats(), time, 300000, producers, 600000,
+                failures, clean, none, true, remaining, false, LogOffsetsListener.NO_OP_OFFSETS_LISTENER};
+        } else {
+            given = new Object[] {dir, config, start, recovery, scheduler(), stats(), time, 300000, producers, 600000,
+                failures, clean, Optional.empty(), remaining, false, LogOffsetsListener.NO_OP_OFFSETS_LISTENER};
+        }
+        for (Method method : type.getMethods())
+            if (method.getName().equals(scala ? "apply" : "create") && method.getParameterCount() == given.length
+                && java.lang.reflect.Modifier.isStatic(method.getModifiers()))
+                return method.invoke(null, given);
+        if (!scala) {   // releases in which it has fewer parameters
+            Object[] fewer = java.util.Arrays.copyOf(given, 13);
+            for (Method method : type.getMethods())
+                if (method.getName().equals("create") && method.getParameterCount() == 13) return method.invoke(null, fewer);
+        }
+        throw new IllegalStateException("no way to load with this release");
+    }
+
+
+    static Object stats() throws Exception {
+        Class<?> type;
+        try {
+            type = Class.forName("org.apache.kafka.storage.log.metrics.BrokerTopicStats");
+        } catch (ClassNotFoundException older) {
+            type = Class.forName("kafka.server.BrokerTopicStats");
+        }
+        for (Constructor<?> made : type.getConstructors())
+            if (made.getParameterCount() == 1 && made.getParameterTypes()[0] == boolean.class) return made.newInstance(false);
+        return type.getConstructor().newInstance();
+    }
+
+    static Time clock(long now) {
+        return (Time) proxy(Time.class, (self, method, given) -> switch (method.getName()) {
+            case "milliseconds", "hiResClockMs" -> now;
+            case "nanoseconds" -> now * 1_000_000L;
+            default -> method.isDefault() ? InvocationHandler.invokeDefault(self, method, given) : null;
+        });
+    }
+
+    static Scheduler scheduler() {
+        return (Scheduler) proxy(Scheduler.class, (self, method, given) -> {
+            if (method.isDefault()) return InvocationHandler.invokeDefault(self, method, given);
+            if (method.getName().equals("schedule") && (long) given[2] == 0 && (long) given[3] < 0) ((Runnable) given[1]).run();
+            return null;
+        });
+    }
+
+    static Object proxy(Class<?> type, InvocationHandler handler) {
+        return Proxy.newProxyInstance(LoadPartitions.class.getClassLoader(), new Class<?>[] {type}, handler);
+    }
+}
