@@ -104,6 +104,11 @@ class Column:
         return f"Column({self.key}: {self.kind.name})"
 
     @property
+    def has_default(self) -> bool:
+        """Whether a row can be made without it."""
+        return self.default is not _UNSET
+
+    @property
     def is_number(self) -> bool:
         """Whether it holds one number."""
         return self.kind in _NUMBERS and not self.is_list

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity, Trait
 from kdump.item import PartitionChecked
 from kdump.rows.verdict import Certainty, Loss, Step
+from kdump.storage.file_source import OpenFailure, first_line
+from kdump.storage.json_rows import COUNT, name_of, rows_in, shown
+from kdump.storage.json_rules import BadValueError, fields, text
+from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 
 if TYPE_CHECKING:
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 _LOST = frozenset(one.value for one in Certainty if one.is_loss)
+_LOSS = fields({"certainty": text, "partition": shown, "offset": COUNT, "lastOffset": COUNT}, more=True)
+_ROWS = "rows of JSON are meant, as verify --format json and salvage write them"
 
 
 class KnownError(Exception):
@@ -43,24 +48,19 @@ class KnownLosses:
         self._met: dict[str, int] = {}  # known offsets by directory
 
     def _read(self, path: str) -> None:
-        try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
-                for number, line in enumerate(file, 1):
-                    self._take(json.loads(line), f"{path}: line {number}")
-        except OSError as error:
-            raise KnownError(f"{path}: {error.strerror}") from None
-        except ValueError:
-            raise KnownError(f"{path}: not rows of JSON, as verify --format json and salvage write them") from None
-
-    def _take(self, row: Any, where: str) -> None:  # noqa: ANN401 (JSON)
-        if not isinstance(row, dict):
-            raise KnownError(f"{where} is no row")
-        if row.get("type") != Loss.row_name or row.get("certainty") not in _LOST:
-            return
-        partition, first, last = (row.get(key) for key in ("partition", "offset", "lastOffset"))
-        if not isinstance(partition, str) or type(first) is not int or type(last) is not int:
-            raise KnownError(f"{where} is no row of a loss")
-        self._ranges.setdefault(partition, []).append((first, last))
+        source = open_source(path)
+        if isinstance(source, OpenFailure):
+            raise KnownError(source.sentence)
+        with source:
+            try:
+                for _, row in rows_in(source.read_at, {Loss.row_name: _LOSS}, is_all=True):
+                    if row["certainty"] in _LOST:
+                        ranges = self._ranges.setdefault(str(name_of(row["partition"])), [])
+                        ranges.append((row["offset"], row["lastOffset"]))
+            except BadValueError as error:
+                raise KnownError(f"{path}: {error}; {_ROWS}") from None
+            except OSError as error:
+                raise KnownError(f"{path}: cannot be read: {first_line(error)}") from None
 
     def covers(self, partition: str, first: int, last: int) -> bool:
         """Tell whether all of some offsets are known."""

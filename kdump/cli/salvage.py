@@ -33,7 +33,7 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.format.java_values import MAX_INT
 from kdump.render.commentary import say, write
 from kdump.rescue.partition_salvage import SalvageOptions
-from kdump.rescue.rows import lines_of, losses_of
+from kdump.rescue.rows import losses_of, rows_of
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.rescue.sources import ALONE, TOO, is_partition_name
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
@@ -228,7 +228,7 @@ def _sink(given: dict[str, Any]) -> Sink:
         from kdump.render.salvage_rows import SalvageRows
         from kdump.rows.layout import LAYOUTS
 
-        return SalvageRows(write, say, lines_of, LAYOUTS[given["layout"]])
+        return SalvageRows(write, say, rows_of, LAYOUTS[given["layout"]])
     from kdump.render.text.salvage import SalvageText
 
     fit = fitter_of_stdout()

@@ -9,6 +9,7 @@ still is there says up to where. What was replaced or deleted from the front (th
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import deque
 from typing import TYPE_CHECKING
@@ -18,16 +19,18 @@ from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import InputFile
 from kdump.dump.selected import SelectedLog
 from kdump.dump.selection import Filter
-from kdump.finding import ignore
+from kdump.finding import Code, Finding, Severity, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window, crc_of_range
+from kdump.format.java_values import MAX_LONG
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import CaughtUp, FileStart, FileTurn, LogStart
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import parse_name
+from kdump.storage.names import java_name, parse_name
+from kdump.storage.own_files import kind_of
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.value import TupleValue, pattern
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.selection import Selection
-    from kdump.finding import Finding
     from kdump.format.batch.walk import WalkState
     from kdump.format.source import Source
     from kdump.item import Item
@@ -124,7 +126,7 @@ class Follow:
 
     def _told(self, one: _Partition, item: Item) -> Iterator[Item]:
         """An item, behind the file that it is from where that is not in hand."""
-        if isinstance(item, OpenFailure):
+        if isinstance(item, OpenFailure) or (isinstance(item, Finding) and one.file is None):
             yield item
             return
         assert one.file is not None
@@ -190,9 +192,15 @@ class _Partition:
         """Yield what is new; None behind each window."""
         is_gone = self._has_gone()
         try:
-            found = {int(name[:20]): os.stat(os.path.join(self._place, name)) for name in self._names()}
+            found = {int(name[:20]): os.stat(self._inside(name), follow_symlinks=False) for name in self._names()}
         except FileNotFoundError:  # deleted in between: the next look sees what is there
             found = {}
+        yield from self._odd_names(found)
+        for base, status in found.items():
+            if not stat.S_ISREG(status.st_mode):
+                yield self._replaced(base, status)
+                self.end()
+                return
         self.waits = self.waits and bool(found)
         now = {base: (one.st_ino, one.st_size, one.st_mtime_ns) for base, one in found.items()}
         if found and (now != self._before or self.waits or not self._stands_last()):
@@ -211,8 +219,28 @@ class _Partition:
                 yield self._cut()
         self._is_late = True
         if is_gone:
-            self.is_gone = True
-            os.close(self._directory)
+            self.end()
+
+    def end(self) -> None:
+        """Follow it no more."""
+        self.is_gone = True
+        os.close(self._directory)
+
+    def _odd_names(self, found: dict[int, os.stat_result]) -> Iterator[Finding]:
+        """Tell of each name that has no offset, and pass the file over."""
+        for base in [base for base in found if base > MAX_LONG]:
+            del found[base]
+            path = os.path.join(self.path, f"{base:020}.log")
+            if path not in self._told:
+                self._told.add(path)
+                why = f"the name has no offset ({java_name(path).error}): a broker fails to load the partition"
+                yield Finding(Code.F01, path, values={"why": why})
+
+    def _replaced(self, base: int, status: os.stat_result) -> Finding:
+        """What stands in the place of a log is neither opened nor waited for: nobody knows what it would give."""
+        why = f"{kind_of(status.st_mode)} stands in the place of the log, which is followed no more"
+        path = os.path.join(self.path, f"{base:020}.log")
+        return Finding(Code.F04, path, values={"why": why}, severity_override=Severity.ERROR)
 
     def _names(self) -> list[str]:
         try:
@@ -320,13 +348,16 @@ class _Partition:
     def _stands(self, one: Shown) -> bool:
         """Whether a batch lies where it lay."""
         try:
-            with open(self._path_of(one.base), "rb", buffering=0) as file:  # noqa: PTH123
-                return _mark(os.pread(file.fileno(), _FRONT, one.position)) == _mark(one.front)
+            with FileSource(self._path_of(one.base), follow=False) as file:
+                return _mark(file.read_at(one.position, _FRONT)) == _mark(one.front)
         except OSError:
             return False
 
     def _path_of(self, base: int) -> str:
-        return os.path.join(self._place, f"{base:020}.log")
+        return self._inside(f"{base:020}.log")
+
+    def _inside(self, name: str) -> str:
+        return os.path.join(self._place, name)
 
     # --- where to begin -------------------------------------------------------------------------------------
     def _begin(self, bases: Sequence[int]) -> Iterator[Item]:

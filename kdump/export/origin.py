@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.storage.file_source import OpenFailure
+from kdump.format.java_values import MAX_LONG, MIN_LONG
+from kdump.storage.file_source import OpenFailure, first_line
+from kdump.storage.json_rules import BadValueError, an_object, array_in, bounded, number, parsed, text
 from kdump.storage.names import FileKind, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import normal, parent, relative_to
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _MANIFESTS = (".csv", ".json", ".jsonl")
-_MOST = 64 * 1024 * 1024  # bytes of a manifest
+_MOST = 16 * 1024 * 1024  # bytes of a manifest
+_MOST_ROWS = 250_000
+_MOST_CELL = 4096  # bytes: as long as a path can be
+_MARK = b"\xef\xbb\xbf"  # some programs write it at the beginning of UTF-8
 _PATH, _HOST, _LOG_DIR = ("path",), ("host",), ("log.dir", "logDir", "log_dir")
 
 
@@ -127,52 +132,56 @@ def _manifest(path: str) -> list[Root]:
         if source.missing:  # whoever reads the paths says so
             return [Root(path)]
         raise ManifestError(source.sentence)
-    with source:
-        data = source.read_at(0, _MOST)
+    roots: list[Root] = []
     try:
-        text = data.decode("utf-8-sig")
-        rows = _table(text) if path.lower().endswith(".csv") else _objects(text)
+        with source:
+            if source.size > _MOST:
+                raise BadValueError("all of it", f"has {source.size} bytes, and may have {_MOST}: make several of it")
+            data = bounded(source.read_at(0, _MOST))
+        for number, row in enumerate(_rows(path, data), 1):
+            if number > _MOST_ROWS:
+                raise BadValueError("all of it", f"has more than {_MOST_ROWS} rows: make several of it")
+            where, *others = (_value(row, names, f"row {number}: {names[0]}") for names in (_PATH, _HOST, _LOG_DIR))
+            if where is None:
+                raise ManifestError(f"{path}: row {number} has no path; a manifest has the columns host, log.dir, path")
+            roots.append(Root(relative_to(os.path.dirname(path), where), *others))
+    except OSError as error:
+        raise ManifestError(f"{path}: cannot be read: {first_line(error)}") from None
     except ValueError as error:
         raise ManifestError(f"{path}: no manifest: {error}") from None
-    except RecursionError:
-        raise ManifestError(f"{path}: no manifest: nested too deep") from None
-    roots = []
-    for number, row in enumerate(rows, 1):
-        place = _value(row, _PATH)
-        if place is None:
-            raise ManifestError(f"{path}: row {number} has no path; a manifest has the columns host, log.dir, path")
-        if not _can_be_path(place):
-            raise ManifestError(f"{path}: row {number} has a path that no file can have")
-        roots.append(Root(relative_to(os.path.dirname(path), place), _value(row, _HOST), _value(row, _LOG_DIR)))
     return roots
 
 
-def _can_be_path(place: str) -> bool:
-    try:
-        return b"\0" not in os.fsencode(place)
-    except UnicodeEncodeError:
-        return False
+def _rows(path: str, data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a manifest, one after the other: only what counts of each is kept.
 
-
-def _table(text: str) -> list[dict[str, Any]]:
-    import csv
+    Raises:
+        ValueError: it is none; the message says where.
+    """
     import io
 
-    try:
-        return list(csv.DictReader(io.StringIO(text)))
-    except csv.Error as error:
-        raise ValueError(str(error)) from None
+    if path.lower().endswith(".csv"):
+        import csv
+
+        try:
+            yield from csv.DictReader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""))
+        except csv.Error as error:
+            raise ValueError(str(error)) from None
+        return
+    if not data.removeprefix(_MARK).lstrip().startswith(b"["):
+        for number, line in enumerate(io.BytesIO(data.removeprefix(_MARK)), 1):
+            if line.strip():
+                yield an_object(parsed(line), f"line {number}")
+        return
+    yield from array_in(data.removeprefix(_MARK))
 
 
-def _objects(text: str) -> list[dict[str, Any]]:
-    import json
-
-    found = json.loads(text) if text.lstrip().startswith("[") else [json.loads(one) for one in text.splitlines() if one]
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-        raise ValueError("not a list of objects")
-    return found
-
-
-def _value(row: dict[str, Any], names: tuple[str, ...]) -> str | None:
+def _value(row: dict[str, Any], names: tuple[str, ...], place: str) -> str | None:
     found = next((row[name] for name in names if row.get(name)), None)
-    return None if found is None else str(found)
+    if found is None:
+        return None
+    if isinstance(found, int):  # of a host
+        number(MIN_LONG, MAX_LONG)(found, place)
+    else:
+        text(found, place, _MOST_CELL)
+    return str(found)

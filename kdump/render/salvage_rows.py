@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.dispatch import takes
 from kdump.render.row_lines import RowLines
@@ -24,7 +23,7 @@ class SalvageRows(SalvageSink, RowLines):
     Args:
         write: takes text for stdout.
         error: takes one line for stderr.
-        rows: gives the lines of a file of rows.
+        rows: gives the rows of a file of rows, as JSON has them.
         layout: of the rows.
     """
 
@@ -32,7 +31,7 @@ class SalvageRows(SalvageSink, RowLines):
         self,
         write: Callable[[str], object],
         error: Callable[[str], object],
-        rows: Callable[[str], Iterable[str]],
+        rows: Callable[[str], Iterable[dict[str, Any]]],
         layout: Layout,
     ) -> None:
         self._salvaged = SalvageTotals()
@@ -41,8 +40,7 @@ class SalvageRows(SalvageSink, RowLines):
 
     @takes(SalvageDone)
     def _done(self, done: SalvageDone) -> None:
-        for text in self._rows(done.rows):
-            row = json.loads(text)
+        for row in self._rows(done.rows):
             if not done.is_new and row["type"] == Salvaged.row_name:  # what it came to in a former run
                 row |= {"keptFromFormerRun": True, "changedSince": [name(one) for one in done.changed]}
             self._write(self._layout.fields(str(row.pop("type")), row))

@@ -1,24 +1,36 @@
-"""The rows beside a partition that was salvaged, read again."""
+"""The rows beside a partition that was salvaged, read again: each is held to what salvage declares."""
 
 from __future__ import annotations
 
-import base64
-import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kdump.finding import Finding
+from kdump.rows.read_back import rule_of
+from kdump.rows.salvaged import Diverged, Kept, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.json_rows import name_of, rows_in
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.row import Row
+
+_ALL: tuple[type[Row], ...] = (Kept, Loss, Diverged, PatchedField, Revived, Salvaged, Finding)
+
 
 def losses_of(path: str) -> Iterator[Loss]:
-    """Yield the losses of a file of rows, in order."""
-    for text in lines_of(path):
-        if not text.startswith('{"type":"loss"'):
-            continue
-        row = json.loads(text)
+    """Yield the losses of a file of rows, in order.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        BadValueError, OSError: as `rows_of`.
+    """
+    for row in rows_of(path, Loss):
         yield Loss(
             os.path.dirname(path),
             str(name_of(row["partition"])),
@@ -34,15 +46,20 @@ def losses_of(path: str) -> Iterator[Loss]:
         )
 
 
-def name_of(value: object) -> str | None:
-    """Return a name as a row has it."""
-    if isinstance(value, dict):
-        return os.fsdecode(base64.b64decode(value["base64"]))
-    return None if value is None else str(value)
+def rows_of(path: str, *types: type[Row]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file, in order.
 
+    Args:
+        path: of the file.
+        types: of the rows that are wanted; all that salvage writes where none is named.
 
-def lines_of(path: str) -> Iterator[str]:
-    """Yield the lines of a file of rows."""
-    with open(path, encoding="ascii") as file:  # noqa: PTH123 (what the user wrote stays as it is)
-        for line in file:
-            yield line.rstrip("\n")
+    Raises:
+        BadValueError: a row is none that salvage writes.
+        OSError: the file cannot be read.
+    """
+    source = open_source(path, follow=False)
+    if isinstance(source, OpenFailure):
+        raise OSError(source.sentence)
+    with source:
+        for _, row in rows_in(source.read_at, {one.row_name: rule_of(one) for one in types or _ALL}):
+            yield row

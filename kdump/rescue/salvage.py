@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.finding import Finding
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
 from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, notes_left, steps_after, steps_before
 from kdump.rescue.partition_salvage import PartitionSalvage, RefusalError, SalvageOptions
-from kdump.rescue.rows import lines_of, losses_of, name_of
+from kdump.rescue.rows import losses_of, rows_of
 from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.standing import Standing, standing_by
 from kdump.rescue.target import Staging, Target
-from kdump.rows.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
+from kdump.rows.salvaged import Diverged, OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
 from kdump.rows.verdict import Certainty
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
+from kdump.storage.json_rows import name_of
+from kdump.storage.json_rules import BadValueError
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases
 from kdump.storage.outputs import refuse_inside_sources
@@ -33,7 +35,6 @@ from kdump.workers import in_order
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kdump.finding import Finding
     from kdump.rescue.sources import Copy
 
     SalvageItem = Finding | OpenFailure | Progress | SalvageDone | SalvageRefused
@@ -298,36 +299,36 @@ def _kept(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure])
     """What a run before this one has made, as far as its rows are rows of kdump."""
     try:
         return _as_before(target, work, unread)
-    except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError):
-        path = target.rows_path(work.name)
+    except (BadValueError, OSError) as error:
+        rows, made = target.rows_path(work.name), os.path.join(target.path, work.name)
         why = (
-            f"{path}: are no rows of kdump; remove it and {os.path.join(target.path, work.name)}, or name another --to"
+            f"cannot be read ({_sentence(error)})" if isinstance(error, OSError) else f"are no rows of kdump ({error})"
         )
-        return SalvageRefused(work.name, why, failed=False)
+        return SalvageRefused(work.name, f"{rows}: {why}; remove it and {made}, or name another --to", failed=False)
 
 
 def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone:
     """What a run before this one has made; the sources are not read again."""
     name = work.name
-    records = unknown = diverged = below = unexplained = 0
+    records = unknown = diverged = below = 0
     last: dict[str, Any] = {}
     among: list[str] = []
     for loss in losses_of(target.rows_path(name)):
         if loss.certainty is Certainty.ABSENT and loss.file is not None:
             below += loss.records or 0
-        if loss.certainty is Certainty.UNEXPLAINED:
-            unexplained += loss.offsets
         if loss.counts:
             records += loss.records or 0
             unknown += loss.records is None
-    for text in lines_of(target.rows_path(name)):
-        if text.startswith('{"type":"finding"'):
-            told = json.loads(text)
-            among.append(f"{name_of(told['file'])}: {told['message']}")
-        elif text.startswith(('{"type":"divergent"', '{"type":"salvage"')):
-            last = json.loads(text)
-            diverged += last["records"] if last["type"] == "divergent" else 0
-    result = _salvaged_of({"offsetsUnexplained": unexplained, **last})
+    for row in rows_of(target.rows_path(name)):  # all of them: whoever shows them later takes them as they are
+        if row["type"] == Finding.row_name:
+            among.append(f"{name_of(row['file'])}: {row['message']}")
+        elif row["type"] == Diverged.row_name:
+            diverged += row["records"]
+        elif row["type"] == Salvaged.row_name:
+            last = row
+    if not last:
+        raise BadValueError("the last row", "is not that of a partition that is whole")
+    result = _salvaged_of(last)
     path = os.path.join(target.path, name)
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
     without = _without(unread)
@@ -370,31 +371,27 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     )
 
 
-def _salvaged_of(row: dict[str, object]) -> Salvaged:
-    def number(key: str) -> int:
-        value = row[key]
-        assert isinstance(value, int)
-        return value
-
-    sources, opened, copies = row["sources"], row["openTransactions"], row.get("copies", [])
-    assert isinstance(sources, list)
-    assert isinstance(opened, list)
-    assert isinstance(copies, list)
+def _salvaged_of(row: dict[str, Any]) -> Salvaged:
+    """The row that ends the rows of a partition, once it was held to its table."""
     return Salvaged(
-        str(row["partition"]),
-        tuple(sources),
-        batches=number("batches"),
-        records=number("records"),
-        size=number("bytes"),
-        segments=number("segments"),
-        log_start_offset=number("logStartOffset"),
-        log_end_offset=number("logEndOffset"),
-        offsets_lost=number("offsetsLost"),
-        offsets_unexplained=number("offsetsUnexplained"),
+        str(name_of(row["partition"])),
+        tuple(str(name_of(one)) for one in row["sources"]),
+        batches=row["batches"],
+        records=row["records"],
+        size=row["bytes"],
+        segments=row["segments"],
+        log_start_offset=row["logStartOffset"],
+        log_end_offset=row["logEndOffset"],
+        offsets_lost=row["offsetsLost"],
+        offsets_unexplained=row["offsetsUnexplained"],
         open_transactions=tuple(
-            OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"]) for one in opened
+            OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"])
+            for one in row["openTransactions"]
         ),
-        copies=tuple(SalvagedCopy(str(name_of(one["path"])), one["state"], one["logEndOffset"]) for one in copies),
+        copies=tuple(
+            SalvagedCopy(str(name_of(one["path"])), one["state"], one.get("logEndOffset"))
+            for one in row.get("copies", [])
+        ),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from bisect import bisect_right
 from collections import Counter
@@ -17,10 +16,14 @@ from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
+from kdump.rows.carved import CarvedRun
+from kdump.rows.read_back import rule_of
 from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.epochs_beside import EpochsBeside, Paths
 from kdump.storage.evidence import evidence_of, no_logs
-from kdump.storage.file_source import OpenFailure
+from kdump.storage.file_source import OpenFailure, first_line
+from kdump.storage.json_rows import name_of, rows_in
+from kdump.storage.json_rules import BadValueError
 from kdump.storage.log_dir import LogDir, introduce
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import parse_name, parse_partition, run_base
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from kdump.storage.misplaced import Misplaced
 
 _RUNS = "carve.jsonl"
-_MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
+_WITHOUT_LIST = "look into it, and move it away: without it, name runs as files with --name"
 _CONTENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _CHUNK = 1024 * 1024
 _LONGEST_NAME = 255  # bytes of a name of a directory
@@ -442,16 +445,6 @@ class _ToldOfRun(TupleValue):
 _NOTHING_TOLD = _ToldOfRun(None, "log", None)
 
 
-def _extents_of(row: dict[str, object]) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """Image and stretches of a run by its row, None where that has none that can be."""
-    image, some = row.get("image"), row.get("extents")
-    if not isinstance(image, str) or not isinstance(some, list) or not some:
-        return None
-    if not all(isinstance(one, list) and len(one) == 2 and all(type(it) is int for it in one) for one in some):
-        return None
-    return image, tuple((int(position), int(length)) for position, length in some)
-
-
 def _told(listing: DirectoryListing, run: str) -> dict[str, _ToldOfRun]:
     """What the list beside the runs says of each.
 
@@ -466,25 +459,27 @@ def _told(listing: DirectoryListing, run: str) -> dict[str, _ToldOfRun]:
             return {}
         why = why_not_of_owner(path, found_rows, found_run)
         if why is not None:
-            raise RefusedError(f"{why}; look into it, and move it away: without it, name runs as files with --name")
+            raise RefusedError(f"{why}; {_WITHOUT_LIST}")
     opened = open_source(path, follow=False)
     if isinstance(opened, OpenFailure):
         if not opened.missing:
             raise RefusedError(f"{opened.sentence}; it says which partition each run belongs to")
         return {}
-    found: dict[str, _ToldOfRun] = {}
+    names, found = set(listing.names), dict[str, _ToldOfRun]()
     with opened:
-        data = opened.read_at(0, min(opened.size, _MOST_JSON))
-    for line in data.splitlines():
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and isinstance(row.get("file"), str):
-            name = row.get("topicPartition")
-            found[os.path.basename(row["file"])] = _ToldOfRun(
-                name if isinstance(name, str) else None, str(row.get("kind", "log")), _extents_of(row)
-            )
+            for _, row in rows_in(opened.read_at, {CarvedRun.row_name: rule_of(CarvedRun)}):
+                file = os.path.basename(str(name_of(row["file"])))
+                if file in names:
+                    extents = tuple((position, length) for position, length in row["extents"])
+                    image = str(name_of(row["image"]))
+                    found[file] = _ToldOfRun(
+                        name_of(row["topicPartition"]), row["kind"], (image, extents) if extents else None
+                    )
+        except BadValueError as error:
+            raise RefusedError(f"{path}: {error}, and no row that carve writes; {_WITHOUT_LIST}") from None
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be read to its end: {first_line(error)}; {_WITHOUT_LIST}") from None
     return found
 
 

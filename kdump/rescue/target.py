@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kdump.rows.salvaged import Salvaged
 from kdump.storage.directory import cannot_list
+from kdump.storage.json_rows import name_of, rows_in, shown
+from kdump.storage.json_rules import BadValueError, fields, items
 from kdump.storage.names import SALVAGE_ROWS
 from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.own_files import (
@@ -26,7 +28,6 @@ from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import BinaryIO
 
     from kdump.storage.fsops import FileOps
 
@@ -127,22 +128,20 @@ class Target:
 
     def sources_of(self, partition: str) -> tuple[str, ...] | None:
         """Return the sources that the last row of a partition names, None where there is none."""
-        last: dict[str, Any] = {}
-        with suppress(OSError, ValueError, LookupError, RecursionError), self._rows(partition) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 1024 * 1024))
-            last = json.loads(file.read().splitlines()[-1])
-        found = last.get("sources") if isinstance(last, dict) else None
-        return tuple(found) if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
-
-    def _rows(self, partition: str) -> BinaryIO:
-        """The rows of a partition; neither a link nor a pipe.
-
-        Raises:
-            RefusedError: they are no file, or somebody else may have written them.
-            OSError: there are none.
-        """
-        name = f"{partition}{SALVAGE_ROWS}"
-        return os.fdopen(open_own(self.fd, name, self.rows_path(partition), "a file of rows of kdump"), "rb")
+        try:
+            rows = open_own(self.fd, f"{partition}{SALVAGE_ROWS}", self.rows_path(partition), "a file of rows of kdump")
+        except OSError:
+            return None
+        found: tuple[str, ...] | None = None
+        try:
+            table = {Salvaged.row_name: fields({"sources": items(shown)}, more=True)}
+            for _, row in rows_in(lambda at, size: os.pread(rows, size, at), table):
+                found = tuple(str(name_of(one)) for one in row["sources"])
+        except (BadValueError, OSError):
+            return None
+        finally:
+            os.close(rows)
+        return found
 
     def open(self) -> None:
         """Open the directory, and make it where it was not there; each process does so for itself.

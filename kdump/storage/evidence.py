@@ -32,11 +32,10 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.format.source import Source
+    from kdump.storage.json_rules import Rule
     from kdump.storage.partition_dir import PartitionDir
 
 _INDEXES: dict[FileKind, type[OffsetIndex | TimeIndex]] = {FileKind.INDEX: OffsetIndex, FileKind.TIMEINDEX: TimeIndex}
-_PIECE = 1 << 20  # bytes of a file of rows that are read at once: no row is longer
 _LOST = ("lost", "doubtful")
 _ON_ITS_WAY = ("deleted", "swap")
 _SNAPSHOT, _CHECKPOINT = "a producer snapshot is of offset", "a checkpoint of the log.dir has offset"
@@ -219,8 +218,8 @@ class LogEvidence:
         source = open_source(self._rows, follow=False)
         if isinstance(source, OpenFailure):
             return found, None if source.missing else self._unread(source.kind, source.sentence)
-        import json
-
+        from kdump.storage.json_rows import rows_in
+        from kdump.storage.json_rules import BadValueError
         from kdump.storage.own_files import why_not_of_owner
 
         with source:
@@ -229,13 +228,11 @@ class LogEvidence:
                     why = why_not_of_owner(self._rows, source.status, os.stat(self._directory.path))
                     if why is not None:
                         return found, self._unread("other", why)
-                for line in _lines(source):
-                    with suppress(
-                        ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError
-                    ):  # not ours
-                        row = json.loads(line) if b'"loss"' in line else {}
-                        if row.get("type") == "loss" and row["certainty"] in _LOST:
-                            found.add(int(row["offset"]), int(row["lastOffset"]))
+                for _, row in rows_in(source.read_at, _rules()):
+                    if row["certainty"] in _LOST:
+                        found.add(row["offset"], row["lastOffset"])
+            except BadValueError as error:
+                return found, self._unread("other", f"{self._rows}: {error}, and no row that salvage writes")
             except OSError as error:
                 return found, self._unread("read", f"{self._rows}: cannot be read to its end: {first_line(error)}")
         return found, None
@@ -372,16 +369,12 @@ def _is_absent(path: str) -> bool:
     return False
 
 
-def _lines(source: Source) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is longer than a row of salvage only its end."""
-    rest, position = b"", 0
-    while piece := source.read_at(position, _PIECE):
-        position += len(piece)
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-        if len(rest) > _PIECE:
-            rest = b""
-    yield rest
+def _rules() -> dict[str, Rule]:
+    """What counts of the rows beside a partition."""
+    from kdump.storage.json_rows import COUNT
+    from kdump.storage.json_rules import fields, text
+
+    return {"loss": fields({"certainty": text, "offset": COUNT, "lastOffset": COUNT}, more=True)}
 
 
 def evidence_of(directory: PartitionDir) -> LogEvidence:

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 Rule = Callable[[object, str], None]
@@ -20,7 +20,9 @@ _MOST_TEXT = 64 * 1024  # characters
 _MOST_ITEMS = 1_000_000
 _MOST_NAME = 255  # bytes
 _MOST_PATH = 4096
+_SPACES = (" ", "\t", "\n", "\r")
 _MOST_SHOWN = 200  # characters of a path in a message: keys are data too
+_MOST_VALUES = 750_000  # in one piece of JSON, as far as commas tell: what they take in memory
 
 
 class BadValueError(ValueError):
@@ -152,8 +154,14 @@ def members(key: Rule, inner: Rule) -> Rule:
     return rule
 
 
-def fields(rules: dict[str, Rule]) -> Rule:
-    """An object with just these keys."""
+def fields(rules: dict[str, Rule], others: dict[str, Rule] | None = None, *, more: bool = False) -> Rule:
+    """An object with just these keys.
+
+    Args:
+        rules: of its values, by key.
+        others: of those that may be there or not.
+        more: any others may be there too, and count for nothing.
+    """
 
     def rule(value: object, path: str) -> None:
         found, before = an_object(value, path), f"{path}." if path else ""
@@ -161,11 +169,24 @@ def fields(rules: dict[str, Rule]) -> Rule:
             if key not in found:
                 raise BadValueError(f"{before}{key}", "is missing")
             inner(found[key], f"{before}{key}")
-        for key in found:
-            if key not in rules:
+        for key, content in found.items():
+            if others is not None and key in others:
+                others[key](content, f"{before}{key}")
+            elif not more and key not in rules:
                 raise BadValueError(f"{before}{key}", "is not known")
 
     return rule
+
+
+def bounded(data: bytes) -> bytes:
+    """Return JSON that can be read in a bounded memory.
+
+    Raises:
+        BadValueError: it has too many values.
+    """
+    if data.count(b",") > _MOST_VALUES:
+        raise BadValueError("all of it", f"has more than {_MOST_VALUES} values")
+    return data
 
 
 def parsed(data: bytes) -> object:
@@ -180,6 +201,43 @@ def parsed(data: bytes) -> object:
         raise BadValueError("all of it", "is nested too deep") from None
     except ValueError as error:
         raise BadValueError("all of it", f"is no JSON: {error}") from None
+
+
+def array_in(data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the objects of an array, one after the other: they are not all held.
+
+    Raises:
+        BadValueError: it is no array of objects, or nested too deep.
+    """
+    try:
+        whole = data.decode("utf-8")
+    except ValueError as error:
+        raise BadValueError("all of it", f"is no JSON: {error}") from None
+    decoder, count = json.JSONDecoder(), 0
+    at = _behind_space(whole, _behind_space(whole, 0) + 1)  # the first is the bracket
+    is_end = whole[at : at + 1] == "]"
+    while not is_end:
+        try:
+            value, at = decoder.raw_decode(whole, at)
+        except RecursionError:
+            raise BadValueError(f"[{count}]", "is nested too deep") from None
+        except ValueError as error:
+            raise BadValueError("all of it", f"is no JSON: {error}") from None
+        yield an_object(value, f"[{count}]")
+        count += 1
+        at = _behind_space(whole, at)
+        is_end = whole[at : at + 1] == "]"
+        if not is_end and whole[at : at + 1] != ",":
+            raise BadValueError("all of it", f"is no JSON: a comma or the end is missing at character {at}")
+        at = at if is_end else _behind_space(whole, at + 1)
+    if whole[at + 1 :].strip():
+        raise BadValueError("all of it", f"is no JSON: there is more behind its end, at character {at + 1}")
+
+
+def _behind_space(whole: str, at: int) -> int:
+    while whole[at : at + 1] in _SPACES:
+        at += 1
+    return at
 
 
 def an_object(value: object, path: str) -> dict[str, Any]:

@@ -451,3 +451,55 @@ def test_ctrl_c_ends_it_by_the_signal_and_what_came_was_written(tmp_path: Path) 
         assert process.wait() == -signal.SIGINT
     assert lines[2].startswith(b"baseOffset: 0 ")
     assert lines[3].startswith(b"baseOffset: 1 ")
+
+
+# --- what replaces a log ------------------------------------------------------------------------------------
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link(path: Path) -> None:
+    path.with_name("elsewhere").write_bytes(one(0, 3))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("make", [_pipe, _link, Path.mkdir])
+@pytest.mark.parametrize("selection", [None, Selection(from_offset=0), Selection(tail=2), Selection(keys=(b"k0",))])
+def test_what_replaces_a_log_ends_it_by_a_finding(
+    make: Callable[[Path], object], selection: Selection | None, tmp_path: Path
+) -> None:
+    """A pipe was opened, and nobody ever wrote to it: no end, whatever --idle-timeout."""
+    stage = Stage(tmp_path)
+    stage.append(0, one(0, 3))
+
+    def replace() -> None:
+        stage.drop(0)
+        make(stage.log(0))
+
+    looks = [lambda: stage.append(0, one(3)), replace, lambda: None]
+    said = followed(looks, stage.path, selection=selection, deep=True)
+    assert said[-1] == (Code.F04.name, None)
+    assert ("record", 3) in said
+    there = followed([], stage.path, selection=selection, deep=True, idle=0.0)
+    assert there == [(Code.F04.name, None)], "it was so from the beginning"
+
+
+def test_another_partition_goes_on_where_one_has_ended(tmp_path: Path) -> None:
+    ends, stays = Stage(tmp_path, "a-0"), Stage(tmp_path, "b-0")
+    for stage in (ends, stays):
+        stage.append(0, one(0))
+
+    def replace() -> None:
+        ends.drop(0)
+        _pipe(ends.log(0))
+
+    said = followed([replace, lambda: stays.append(0, one(1))], ends.path, stays.path)
+    assert [(kind, what) for kind, what in said if kind != "new"] == [(Code.F04.name, None), ("batch", 1)]
+
+
+def test_a_name_above_all_offsets_is_a_finding_once_and_the_log_goes_on(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.append(0, one(0))
+    looks = [lambda: stage.append(10**20 - 1, one(5)), lambda: stage.append(0, one(1)), lambda: None]
+    said = followed(looks, stage.path)
+    assert [what for what in said if what[0] != "again"] == [(Code.F01.name, None), ("new", "0"), ("batch", 1)]

@@ -12,6 +12,8 @@ import click
 from kdump.cli.options.help import option, options
 from kdump.exit_status import Exit
 from kdump.render.commentary import hide_in_messages, say
+from kdump.storage.file_source import OpenFailure, first_line
+from kdump.storage.open_files import open_source
 from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
@@ -63,22 +65,19 @@ def redactor_of(given: dict[str, Any], paths: Sequence[str]) -> Redactor | None:
 
 def _key(path: str) -> bytes:
     """The key in a file; ends with one line where others can read it."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise click.UsageError(f"--redact-key {path}: {why}.") from None
-    try:
-        mode = os.fstat(file).st_mode
-        if not stat.S_ISREG(mode):
-            raise click.UsageError(f"--redact-key {path}: not a regular file.")
+    source = open_source(path)
+    if isinstance(source, OpenFailure):
+        raise click.UsageError(f"--redact-key: {source.sentence}.")
+    with source:
+        mode = source.status.st_mode
         if mode & _OTHERS:
             closing = ShellCommand("chmod", "600", named(path))
             say(f"kdump: {path}: others may read this key (mode {stat.S_IMODE(mode):04o}): make another, or {closing}")
             sys.exit(Exit.REFUSED)
-        key = os.read(file, _MOST)
-    finally:
-        os.close(file)
+        try:
+            key = source.read_at(0, _MOST)
+        except OSError as error:
+            raise click.UsageError(f"--redact-key: {path}: cannot be read: {first_line(error)}.") from None
     if not key:
         raise click.UsageError(f"--redact-key {path}: the file is empty: head -c 32 /dev/urandom makes a key.")
     return key
