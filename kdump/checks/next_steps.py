@@ -61,6 +61,7 @@ class PartitionSteps:
         jobs: its segments, by base offset.
         only: the one file that is judged; None for all.
         swaps: what waits as `.swap`, None for nothing: no command mends anything in place meanwhile.
+        has_transactions: a segment whose items are not given has some.
     """
 
     def __init__(
@@ -69,6 +70,8 @@ class PartitionSteps:
         jobs: Sequence[SegmentJob],
         only: str | None = None,
         swaps: SwapCheck | None = None,
+        *,
+        has_transactions: bool = False,
     ) -> None:
         self._directory = directory
         self._swaps = swaps
@@ -86,7 +89,7 @@ class PartitionSteps:
         self._removed = RemovedRecords()
         self._missing = NamedRanges()  # offsets of which no intact byte is here
         self._has_losses = False
-        self._has_transactions = False
+        self._has_transactions = has_transactions
 
     @property
     def _path(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.swapped_dir import once_swapped
@@ -18,14 +19,13 @@ from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.job import MissingInLog, SegmentJob, SegmentSummary
 from kdump.checks.log_start_reason import log_start_reason
 from kdump.checks.names import check_names
-from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.finding import Code, Finding
 from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
-from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.item import Checked, CheckedFile, PartitionChecked, SegmentChecked
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.evidence import Witness, evidence_of, without_log
@@ -171,8 +171,17 @@ class PartitionCheck:
         Reports: A01-A08, E03, F01-F09, F14-F16, F19, K01-K07, O06, O07, P04, S01-S04, X09, and what a segment shows.
         """
         self._look_at_what_goes(options)
-        steps = PartitionSteps(self.directory, self.jobs, swaps=self._swaps)
-        yield from steps.through(self._for_node(self._judged(results, options)))
+        items = self._for_node(self._judged(results, options))
+        has_transactions = False
+        for item in items:
+            if isinstance(item, (Finding, Loss)):
+                from kdump.checks.next_steps import PartitionSteps  # of a sound partition there is nothing to do
+
+                steps = PartitionSteps(self.directory, self.jobs, swaps=self._swaps, has_transactions=has_transactions)
+                yield from steps.through(chain([item], items))
+                return
+            has_transactions |= isinstance(item, SegmentChecked) and item.has_transactions
+            yield item
 
     def _look_at_what_goes(self, options: VerifyOptions) -> None:
         """Learn what a broker removes at its next start, and what waits to be put in place."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.format.batch.base_offset.chain import right_ones, that_fill_the_end
 from kdump.format.batch.base_offset.findings import OffsetFindings
 from kdump.format.batch.base_offset.header import Before, Ends, Waiting
-from kdump.format.batch.base_offset.places import Around, by_neighbours, stays
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
 
     from kdump.finding import Report
     from kdump.format.batch.base_offset.header import HeaderFacts
+    from kdump.format.batch.base_offset.places import Around
 
 _MOST = 6  # batches that wait
 _SURE = 3  # so many that adjoin each other are right
@@ -197,11 +196,15 @@ class OffsetFold:
         (waiting, calm, _), self._queue = self._queue, _EMPTY
         if not waiting:
             return
-        is_end = not (is_sure or self._doubt.is_lost)
-        reaches = self._ends.known is not None and waiting[-1].batch.last >= self._ends.known
-        if calm < len(waiting) or (is_end and reaches):
+        known, behind = self._ends.known, 0
+        is_over = known is not None and any(one.batch.last >= known for one in waiting)
+        is_over = is_over and not (is_sure or self._doubt.is_lost)
+        if calm < len(waiting) or is_over:
             waiting = self._with_spans(waiting)
-        behind = that_fill_the_end(waiting, self._before, self._ends) if is_end else 0
+        if is_over:
+            from kdump.format.batch.base_offset.chain import that_fill_the_end  # few logs need it
+
+            behind = that_fill_the_end(waiting, self._before, self._ends)
         self._ends = self._ends._replace(filled=self._ends.known if behind else None)
         some = waiting[: len(waiting) - behind]
         self._judge(waiting, *self._right_ones(some, calm - behind, is_sure=is_sure))
@@ -235,6 +238,8 @@ class OffsetFold:
     def _right_ones(self, waiting: Sequence[Waiting], calm: int, *, is_sure: bool) -> tuple[list[int], list[int]]:
         if not waiting or calm >= len(waiting):
             return list(range(len(waiting))), []
+        from kdump.format.batch.base_offset.chain import right_ones  # few logs need it
+
         return right_ones(waiting, self._before, self._ends.next_base, is_sure=is_sure)
 
     def _judge(self, some: Sequence[Waiting], right: Sequence[int], others: Sequence[int]) -> None:
@@ -286,10 +291,14 @@ class OffsetFold:
             self._blame(one, None if after is None else after.batch, places[k])
 
     def _around(self, after: Waiting | None) -> Around:
+        from kdump.format.batch.base_offset.places import Around  # few logs have batches out of place
+
         return Around(self._before, after, self._ends, self._doubt.is_lost)
 
     def _places(self, wrong: Sequence[Waiting], after: Waiting | None) -> list[int | None]:
         """The base offsets that batches must have had, None for each where nobody knows, or one is borne out."""
+        from kdump.format.batch.base_offset.places import by_neighbours
+
         places = by_neighbours(wrong, self._around(after))
         befores = [self._before.good, *(one.batch for one in wrong)]
         known = zip(wrong, befores, places, strict=False)
@@ -306,6 +315,8 @@ class OffsetFold:
         return one.is_borne or (is_first and self._begins(one.batch.epoch, one.batch.first))
 
     def _stays(self, one: Waiting, before: HeaderFacts | None, after: Waiting | None, place: int | None) -> bool:
+        from kdump.format.batch.base_offset.places import stays
+
         return place is None and stays(one, self._around(after), is_sure=self._is_sure(one, before))
 
     def _but_for_next(self, wrong: Sequence[Waiting]) -> Sequence[Waiting]:
