@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Finding, Severity, Trait
+from kdump.format.java_values import MAX_LONG
 from kdump.item import PartitionChecked
 from kdump.rows.verdict import Certainty, Loss, Step
 from kdump.storage.paths import base_name
@@ -44,21 +45,23 @@ class KnownLosses:
 
     def _read(self, path: str) -> None:
         try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+            with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:  # noqa: PTH123
                 for number, line in enumerate(file, 1):
-                    self._take(json.loads(line), f"{path}: line {number}")
+                    if not line.isspace():
+                        self._take(json.loads(line), f"{path}: line {number}")
         except OSError as error:
             raise KnownError(f"{path}: {error.strerror}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise KnownError(f"{path}: not rows of JSON, as verify --format json and salvage write them") from None
 
     def _take(self, row: Any, where: str) -> None:  # noqa: ANN401 (JSON)
         if not isinstance(row, dict):
             raise KnownError(f"{where} is no row")
-        if row.get("type") != Loss.row_name or row.get("certainty") not in _LOST:
+        certainty = row.get("certainty")
+        if row.get("type") != Loss.row_name or not (isinstance(certainty, str) and certainty in _LOST):
             return
-        partition, first, last = (row.get(key) for key in ("partition", "offset", "lastOffset"))
-        if not isinstance(partition, str) or type(first) is not int or type(last) is not int:
+        partition, first, last = row.get("partition"), _offset(row.get("offset")), _offset(row.get("lastOffset"))
+        if not isinstance(partition, str) or first is None or last is None or first > last:
             raise KnownError(f"{where} is no row of a loss")
         self._ranges.setdefault(partition, []).append((first, last))
 
@@ -118,6 +121,11 @@ class KnownLosses:
         path = step.partition or step.damaged
         name = "" if path is None else base_name(path)
         return path is not None and name in self._ranges and os.path.normpath(path) not in self._open
+
+
+def _offset(value: object) -> int | None:
+    """Return a value of JSON as an offset; None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_LONG else None
 
 
 def _part(loss: Loss, first: int, last: int) -> Loss:

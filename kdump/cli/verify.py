@@ -451,7 +451,7 @@ def _hosts_of(roots: Sequence[Root] | None, redactor: Redactor | None) -> Callab
 
 
 def _as_shown(paths: Sequence[str], redactor: Redactor | None) -> list[str]:
-    return paths if redactor is None else [redactor.path(path) for path in paths]
+    return list(paths) if redactor is None else [redactor.path(path) for path in paths]
 
 
 def _sink(

@@ -75,7 +75,8 @@ class UsageText(TableSink):
                 self._say(f"{share}  {label}  {free}".rstrip())
             else:
                 self._say(f"{share} {_bar(one, largest, bar)}  {label:<{longest}}  {free}".rstrip())
-        files = f"in {counted(sum(row.files for row in rows), 'file')}"
+        count = sum(row.files for row in rows)
+        files = f"in {counted(count, 'file')}" if count else "in no file: nothing was counted"
         if (long := _long(sum(row.size for row in rows), total)) and rows[0].by != "key":
             files += f", {long}"
         if rows[0].by == "key":
