@@ -58,7 +58,8 @@ def main() -> None:
     """Run the command line; end quietly on a closed pipe, at once on Ctrl-C, and with a report on a bug."""
     # Dying of the signal is what a shell expects of both: no traceback, status 141 or 130.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as in the background of a script: it is not for us
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stderr is None:
         _open_stderr()
     if sys.stdout is None:  # closed before the start

@@ -151,7 +151,7 @@ class Code(Enum):
            Trait.URGENT, Trait.NOT_ALL_READ)
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or remove the file, if you are sure",
            Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR, Trait.ONLY_LOST)
-    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without a time index the file's mtime is used", "rebuild the index before a broker starts",
+    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index its mtime is used", "rebuild the index before a broker starts",
            Trait.REINDEX)
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica",
            Trait.TRUNCATE, Trait.COPIED_AS_TEXT)

@@ -34,7 +34,7 @@ def run(*args: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("args", "status", "shown"),
     [
-        (("verify", SOUND), 0, "1 partition, 3 segments, 21.3 kB, 115 batches: no damage"),
+        (("verify", SOUND), 0, "1 partition, 3 segments, 21.3 kB, 115 batches: SOUND"),
         (("verify", DAMAGED), 3, "error B01 crc-mismatch "),
         (
             ("verify", "--start", "full", SOUND, "--format", "lines"),

@@ -53,8 +53,10 @@ class KnownLosses:
             raise KnownError(source.sentence)
         with source:
             try:
-                for _, row in rows_in(source.read_at, {Loss.row_name: _LOSS}, is_all=True):
+                for at, row in rows_in(source.read_at, {Loss.row_name: _LOSS}, is_all=True):
                     if row["certainty"] in _LOST:
+                        if row["offset"] > row["lastOffset"]:
+                            raise BadValueError(f"line {at}:", "ends before it begins")
                         ranges = self._ranges.setdefault(str(name_of(row["partition"])), [])
                         ranges.append((row["offset"], row["lastOffset"]))
             except BadValueError as error:

@@ -129,9 +129,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
         jobs=given["jobs"],
     )
-    if given["layout"] == "text" and not given["quiet"]:
-        say_defaults(options.config, "retention", always=True)
     show(retention(paths, options), _sink(given), outcome, bar)
+    if outcome.partitions and given["layout"] == "text" and not given["quiet"]:
+        say_defaults(options.config, "retention", always=True)
     unknown = outcome.unknown
     if unknown and not options.config.is_silent and given["layout"] == "text" and not given["quiet"]:
         first, more = escape(unknown[0]), f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
@@ -145,9 +145,11 @@ class _RetentionStatus(RunStatus):
     def __init__(self, fail_on: str, *, compat: bool) -> None:
         super().__init__(fail_on, compat=compat)
         self.unknown: list[str] = []  # these partitions
+        self.partitions = 0  # that were judged
 
     @takes(Retained)
     def _retained(self, row: Retained) -> None:
+        self.partitions += 1
         if row.deletion is None:
             self.unreadable()
             self.unknown.append(row.partition)

@@ -12,8 +12,7 @@ import click
 
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked, Progress
-from kdump.render.commentary import fail_to_write
-from kdump.render.progress import end_on_interrupt
+from kdump.render.commentary import end_on_interrupt, fail_to_write
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:

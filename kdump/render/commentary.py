@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from kdump.render.report.sentences import fitter_of
 from kdump.value import pattern
@@ -57,6 +58,29 @@ def say_at_once(line: str) -> None:
     """Write one line to stderr, from within a signal: stdout may be at work, or stand still."""
     with suppress(RuntimeError, ValueError):  # stderr was at work itself
         _to_stderr(line)
+
+
+def end_on_interrupt(sentence: Callable[[], str], stream: TextIO | None = None) -> None:
+    """On Ctrl-C say one sentence on stderr, then end as every program does that is interrupted.
+
+    Args:
+        sentence: returns it, and takes away what it is to stand in the place of.
+        stream: takes it; None for stderr.
+    """
+    owner = os.getpid()
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        to = sys.stderr if stream is None else stream
+        if os.getpid() == owner and to is not None:  # a process that was forked says nothing
+            with suppress(OSError, ValueError, RuntimeError):  # stderr was at work itself, or is gone
+                to.write(f"kdump: {sentence()}\n")
+                to.flush()
+        os.kill(os.getpid(), number)
+
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        with suppress(ValueError):  # only the first thread of a program may
+            signal.signal(signal.SIGINT, end)
 
 
 def say_left(path: str, errors: int) -> None:

@@ -7,13 +7,10 @@ that ends at once on Ctrl-C would not give it back.
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from kdump.render.commentary import hidden
+from kdump.render.commentary import end_on_interrupt, hidden
 from kdump.value import pattern
 from kdump.words.escape import escape
 from kdump.words.numbers import size
@@ -33,31 +30,6 @@ _BAR = 30  # columns
 _LEAST_BAR = 10
 _LEAST_PATH = 14  # columns for the file in hand
 _LONG_NAME = pattern(r"^\d{15}(?=\d{5}\.)")
-
-
-def end_on_interrupt(sentence: Callable[[], str], bar: Bar | None = None) -> None:
-    """On Ctrl-C say one sentence on stderr, then end as every program does that is interrupted.
-
-    Args:
-        sentence: returns it.
-        bar: taken away before; None where there is none.
-    """
-    owner = os.getpid()
-
-    def end(number: int, _frame: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        if os.getpid() == owner:  # a process that was forked says nothing
-            with suppress(OSError, ValueError, RuntimeError):  # stderr was at work itself, or is gone
-                stream = sys.stderr if bar is None else bar.stream
-                if bar is not None:
-                    bar.hide()
-                stream.write(f"kdump: {sentence()}\n")
-                stream.flush()
-        os.kill(os.getpid(), number)
-
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        with suppress(ValueError):  # only the first thread of a program may
-            signal.signal(signal.SIGINT, end)
 
 
 class Bar:
@@ -119,7 +91,11 @@ class Bar:
 
     def end_on_interrupt(self) -> None:
         """On Ctrl-C take the bar away, and say how far the work was."""
-        end_on_interrupt(lambda: f"{self._verb} was interrupted{self._how_far()}{self.found()}{self._after}", self)
+        end_on_interrupt(self._told, self.stream)
+
+    def _told(self) -> str:
+        self.hide()
+        return f"{self._verb} was interrupted{self._how_far()}{self.found()}{self._after}"
 
     def _how_far(self) -> str:
         last = self._last

@@ -87,7 +87,7 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
             held.append(OpenFailure(one.path, kind, one.sentence))
         partitions = [] if any(one.path == path for one in skipped) else directory.partitions
         if not (partitions or held):
-            held.append(no_kafka_files(path).replace(kind="other"))
+            held.append(no_kafka_files(path))
         yield from held
         found.append((directory, partitions))
     buffer = Buffer(BytesSource(b""), HEADERS_WINDOW)

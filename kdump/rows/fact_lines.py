@@ -53,8 +53,9 @@ def facts(type_: str, fields: Mapping[str, object], name: str | None = None) -> 
 
 
 def status_line(verdict: str, path: str) -> str:
-    """Return the line of a verdict, with its end."""
-    return f"{verdict}\t{escape(path)}\n"
+    """Return the line of a verdict, with its end: the path as it is, or as JSON where it would break the line."""
+    is_safe = escape(path) == path and not path.startswith('"')
+    return f"{verdict}\t{path if is_safe else _quoted(path)}\n"
 
 
 def word(value: object) -> str:

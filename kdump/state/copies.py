@@ -70,7 +70,7 @@ class Copies:
                 report(OpenFailure(one.path, why, one.sentence))
             directory.log_dir.on_read = partial(_told, report)
             if not (directory.partitions or directory.contents.files or directory.contents.skipped):
-                report(no_kafka_files(path).replace(kind="other"))
+                report(no_kafka_files(path))
             for kind in (FileKind.LOG_START, FileKind.CLEANER) if directory.partitions else ():
                 directory.log_dir.file(kind)  # here and not in each process that needs it
             for partition in directory.partitions:

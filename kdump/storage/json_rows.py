@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import os
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.java_values import MAX_LONG
@@ -53,7 +54,9 @@ def rows_in(
 
 
 def lines_in(read_at: Callable[[int, int], bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file that are not empty, without their ends, each with its number from 1 on.
+    """Yield the lines of a file that are not blank, without their ends, each with its number from 1 on.
+
+    A mark of the byte order before the first one, as some editors write it, is passed over.
 
     Args:
         read_at: as a Source has it.
@@ -63,18 +66,20 @@ def lines_in(read_at: Callable[[int, int], bytes]) -> Iterator[tuple[int, bytes]
         OSError: something cannot be read.
     """
     position, number_of_line, rest = 0, 1, b""
+    if read_at(0, len(BOM_UTF8)) == BOM_UTF8:
+        position = len(BOM_UTF8)
     while piece := read_at(position, _PIECE):
         position += len(piece)
         *whole, last = piece.split(b"\n")
         for one in whole:
             line, rest = rest + one, b""
-            if line:
+            if line.strip():
                 yield number_of_line, line
             number_of_line += 1
         rest += last
         if len(rest) > _MOST_LINE:
             raise BadValueError(f"line {number_of_line}:", f"has more than {_MOST_LINE} bytes")
-    if rest:
+    if rest.strip():
         yield number_of_line, rest
 
 

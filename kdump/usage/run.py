@@ -153,7 +153,7 @@ def _roots(paths: Sequence[str]) -> Iterator[tuple[str, list[_Part] | OpenFailur
 def _not_counted(path: str) -> OpenFailure:
     """Why nothing of a directory is counted."""
     failure = DirectoryListing(path).failure
-    return failure or no_kafka_files(path).replace(kind="other")  # status 5, as for all that is not counted
+    return failure or no_kafka_files(path)
 
 
 def _counted(parts: list[_Part], options: UsageOptions) -> Iterator[Item]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -159,6 +161,29 @@ def test_a_missing_path_is_10_in_every_verb(verb: str, more: list[str], tmp_path
     assert b"nothing-here" in run.stderr
 
 
+WRITERS = {"reindex", "truncate", "patch-header", "undo", "resume"}
+
+
+@pytest.mark.parametrize("verb", MISSING)
+def test_so_is_a_directory_without_any_file_of_a_broker(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    given = [str(tmp_path / "out") if one == "OUT" else one for one in MISSING[verb]]
+    run = run_kdump([verb, "empty", *given], tmp_path)
+    assert run.exit == (5 if verb == "carve" else 10), run.stderr  # a directory, where an image is meant
+    assert run.stderr.startswith(b"kdump: empty: ")
+    assert b"none goes now" not in run.stdout, "nothing was judged"
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "fifo"])
+@pytest.mark.parametrize("verb", MISSING)
+def test_what_is_no_regular_file_is_not_read(verb: str, place: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    given = [str(tmp_path / "out") if one == "OUT" else one for one in MISSING[verb]]
+    run = run_kdump([verb, place, *given], tmp_path)
+    assert run.exit == (12 if verb in WRITERS else 5), run.stderr  # who would write refuses
+    assert place.encode() in run.stderr
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -251,6 +276,44 @@ def test_what_is_lost_is_3_until_it_is_known(tmp_path: Path) -> None:
     assert rows[-1]["offsetsLost"] == 10
 
 
+ODD = (
+    "\ufeff", "\n", "  \n", "null", "{}", '{"type":"loss"}', '{"type":"loss","certainty":[]}',
+    '{"type":"loss","certainty":{"a":1}}', '{"type":"loss","certainty":"unexplained","partition":"plain-0"}',
+    '{"type":["loss"],"certainty":"lost"}',
+    '{"type":"loss","certainty":"lost","partition":"","offset":0,"lastOffset":0}',
+    '{"type":"loss","certainty":"lost","partition":"plain-1","offset":0,"lastOffset":9223372036854775807}',
+    '{"type":"loss","certainty":"lost","partition":"\\ud800","offset":0,"lastOffset":1}',
+)  # fmt: skip
+
+
+def test_rows_that_say_nothing_of_it_know_no_loss(tmp_path: Path) -> None:
+    log_dir = copy_tree(INTACT, tmp_path / "kafka")
+    (log_dir / "recovery-point-offset-checkpoint").write_text("0\n1\nplain 0 310\n", "ascii")
+    for one in ODD:
+        (tmp_path / "rows").write_text(f"{one}\n", "utf-8", "surrogateescape")
+        run = run_kdump(["verify", "kafka", "--known", "rows"], tmp_path)
+        assert run.exit == (2 if one == "null" else 3), (one, run.stderr)
+
+
+def test_known_ranges_may_overlap_repeat_and_touch(tmp_path: Path) -> None:
+    log_dir = copy_tree(INTACT, tmp_path / "kafka")
+    (log_dir / "recovery-point-offset-checkpoint").write_text("0\n1\nplain 0 310\n", "ascii")
+
+    def row(first: int, last: int) -> str:
+        return json.dumps(
+            {"type": "loss", "certainty": "lost", "partition": "plain-0", "offset": first, "lastOffset": last}
+        )
+
+    def status(*ranges: tuple[int, int]) -> int:
+        (tmp_path / "rows").write_text("".join(f"{row(*one)}\r\n\n" for one in ranges))
+        return run_kdump(["verify", "kafka", "--known", "rows"], tmp_path).exit
+
+    assert status((297, 309)) == 0
+    assert status((305, 309), (297, 300), (299, 304), (297, 300)) == 0
+    assert status((0, 2**63 - 1)) == 0
+    assert status((297, 302), (304, 309)) == 3
+
+
 def test_another_error_counts_beside_known_losses(tmp_path: Path) -> None:
     rows = run_kdump(["verify", str(STALE), "--format", "json"], tmp_path).stdout
     (tmp_path / "rows").write_bytes(rows)
@@ -259,7 +322,25 @@ def test_another_error_counts_beside_known_losses(tmp_path: Path) -> None:
     assert b"X07" in run.stdout
 
 
-@pytest.mark.parametrize("text", ["no rows\n", '["a"]\n', '{"type":"loss","certainty":"lost","partition":1}\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no rows\n",
+        '["a"]\n',
+        '{"type":"loss","certainty":"lost","partition":1}\n',
+        '{"type":"loss","certainty":"lost","partition":"plain-0","offset":5,"lastOffset":4}\n',
+        '{"type":"loss","certainty":"lost","partition":"plain-0","offset":-1,"lastOffset":9223372036854775807}\n',
+        '{"type":"loss","certainty":"lost","partition":"plain-0","offset":0,"lastOffset":9223372036854775808}\n',
+        '{"type":"loss","certainty":"lost","partition":"plain-0","offset":0.0,"lastOffset":1e9}\n',
+        '{"type":"loss","certainty":"lost","partition":"plain-0","offset":true,"lastOffset":true}\n',
+        '{"type":"loss","certainty":"lost","partition":null,"offset":0,"lastOffset":1}\n',
+        "[" * 100_000 + "\n",
+        '{"type":' * 100_000 + "\n",
+        "9" * 10_000 + "\n",
+        "\0",
+    ],
+    ids=lambda text: text[:90].strip(),
+)
 def test_what_is_no_file_of_rows_is_a_wrong_use(text: str, tmp_path: Path) -> None:
     (tmp_path / "rows").write_text(text)
     assert run_kdump(["verify", str(STALE), "--known", "rows"], tmp_path).exit == 2
@@ -328,3 +409,36 @@ def test_an_interrupt_says_what_was_found_so_far() -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
     assert re.search(rb"kdump: verify was interrupted; so far: \d+ partitions?, \d+ errors?", said), said
+
+
+# --- Ctrl-C -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["dump", "plain-0", "--follow", "--from-offset", "140"],
+        ["dump", "plain-0", "--follow", "--from-offset", "140", "--format", "json"],
+        ["find-offset", "plain-0", "-"],
+        ["find-time", "plain-0", "-"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "in the background"])
+def test_a_verb_that_is_interrupted_says_so_in_one_line(args: list[str], ignored: bool) -> None:
+    trap = 'trap "" INT; exec "$@"' if ignored else 'exec "$@"'
+    command = ["sh", "-c", trap, "sh", *COMMAND, *args]
+    process = subprocess.Popen(command, cwd=NODE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"60\n")
+    process.stdin.flush()
+    assert process.stdout.readline(), "it is at work"
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    if ignored:
+        assert process.poll() is None, "a script's Ctrl-C is not for what it has started in the background"
+        process.kill()
+        process.communicate()
+        return
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGINT
+    assert said.decode() == f"kdump: {args[0]} was interrupted\n"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
 
+from kdump.render.commentary import end_on_interrupt
 from kdump.value import pattern
 
 if TYPE_CHECKING:
@@ -135,6 +136,12 @@ class Command(click.Command):
             if example is None:
                 raise
             raise click.UsageError(f"{error.message.rstrip('.')}, for example: {example}", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (as click has it)
+        """Run the command; Ctrl-C ends it with a line, in which some say more, but where Kafka's tool is mirrored."""
+        if not ctx.params.get("compat"):
+            end_on_interrupt(lambda: f"{ctx.info_name} was interrupted")
+        return super().invoke(ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return what may stand next: no old name of an option."""

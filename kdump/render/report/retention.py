@@ -75,6 +75,7 @@ class RetentionTable(TableSink):
             of = "" if self._unknown == self._partitions else f" of {counted(self._unknown, 'partition')}"
             gone = f"not known{of} what goes" if of == "" else f"{gone}; not known{of}"
         self._conclude()
+        gone = gone if self._partitions else "nothing was judged"
         write_sentence(self._paper, Text(f"{what}: {gone}"))
 
     @takes(Retained)

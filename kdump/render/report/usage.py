@@ -38,6 +38,7 @@ class UsageText(TableSink):
     def __init__(self, paper: Paper, error: Callable[[str], None], *, notes: bool = False) -> None:
         super().__init__(paper, error, raw=False, notes=notes)
         self._rows: list[Usage] = []  # the longest bar is known at the end
+        self._without_growth = 0  # names of whose growth the timestamps tell nothing
 
     @takes(Usage)
     def _row(self, row: Usage) -> None:
@@ -47,6 +48,11 @@ class UsageText(TableSink):
     def _growth(self, growth: Growth) -> None:
         """Write the line of a growth; it comes behind all rows."""
         self._chart()
+        if growth.bytes_per_day is None and growth.name is not None:
+            self._without_growth += 1
+            return
+        if self._without_growth and growth.name is None:
+            self._say(f"growth of {counted(self._without_growth, 'name')}: the timestamps tell none")
         self._say(escape(_growth_line(growth)))
 
     def end(self, _status: int) -> None:
@@ -75,7 +81,8 @@ class UsageText(TableSink):
                 self._say(f"{share}  {label}  {free}".rstrip())
             else:
                 self._say(f"{share} {_bar(one, largest, bar)}  {label:<{longest}}  {free}".rstrip())
-        files = f"in {counted(sum(row.files for row in rows), 'file')}"
+        count = sum(row.files for row in rows)
+        files = f"in {counted(count, 'file')}" if count else "in no file: nothing was counted"
         if (long := _long(sum(row.size for row in rows), total)) and rows[0].by != "key":
             files += f", {long}"
         if rows[0].by == "key":

@@ -20,7 +20,7 @@ from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.rows.verdict import Loss, Prediction, Step
 from kdump.tally import NO_RECORDS, Tally
-from kdump.verdict import LOST, UNREAD, Judgement
+from kdump.verdict import LOST, SOUND, UNREAD, Judgement
 from kdump.words.command import command_line
 from kdump.words.escape import escape
 from kdump.words.numbers import counted, offset_span, size
@@ -317,7 +317,9 @@ def _totals(tally: Tally, *, notes: bool) -> list[str]:
     if tally.severities[Severity.NOTE] and not notes:
         found[-1] += " (--notes lists them)"
     if not tally.damages:
-        sound = "no damage in what could be read" if unchecked else "no damage"
+        sound = f"what could be read is {SOUND}" if unchecked else SOUND
+        if tally.severities[Severity.WARNING]:
+            sound = ""
         if tally.offsets_lost:  # a log that was cut between two batches is sound
             sound = f"{counted(tally.offsets_lost, 'offset')} lost"
         found.insert(0, sound if tally.files else "nothing was checked")
