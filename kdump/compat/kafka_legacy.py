@@ -14,7 +14,7 @@ from kdump.compat.kafka_stream import JavaError, Thrown, read_messages
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.base import CompressionType
-from kdump.format.java_values import INVALID, MAX_LONG, as_long
+from kdump.format.java_values import INVALID, as_long
 from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
@@ -183,8 +183,6 @@ class DeepMessages:
                 why = f"wrapper offset '{offset}' is less than the last inner message offset '{last}'"
                 return Thrown(f"{what}, {why} and it is not zero.")
             base = offset - last
-            if base > MAX_LONG:
-                base = 0  # in Java the difference is below 0 then, and Kafka adds nothing to the offsets
         self.view = memoryview(b"".join(messages))
         at = 0
         for data in messages:

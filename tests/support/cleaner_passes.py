@@ -2,9 +2,9 @@
 
     python -m tests.support.cleaner_passes --release 4.4 --jars '/where/the/jars/are/*'
 
-The jars of a release (4.2 or later), and Java 17, are not part of the project. Each case of `fixtures/cleanup` makes its
-first pass with the high watermark at the base of the active segment, at the end, and between. Compared are the batches
-that are left, with their counts and delete horizons, and the offsets of their records.
+The jars of a release (4.2 or later), and Java 17, are not part of the project. Each case of `fixtures/cleanup` makes
+its first pass with the high watermark at the base of the active segment, at the end, and between. Compared are the
+batches that are left, with their counts and delete horizons, and the offsets of their records.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def left_by_model(segments: list[CleanedSegment]) -> Left:
     """Return the same of what the model leaves."""
     found: Left = {}
     for one in segments:
-        batches: list[list[int | None]] = [[last, None if horizon < 0 else horizon] for _, last, _, horizon in one.batch_rows]
+        batches: list[list[int | None]] = [
+            [last, None if horizon < 0 else horizon] for _, last, _, horizon in one.batch_rows
+        ]
         if batches:
             found[one.base_offset] = batches, [offset for first, last in one.runs for offset in range(first, last + 1)]
     return found

@@ -510,7 +510,7 @@ class Complaints:
             signed = value - (1 << 32) if value >> 31 else value
             return value & (size - 1), signed if scala else 0
 
-        return [(path, files[path]) for path in sorted(reversed(files), key=place)]
+        return [(path, files[path]) for path in sorted(reversed(files), key=place)]  # noqa: C414 (the sort is stable)
 
 
 def _java_hash(text: str) -> int:
