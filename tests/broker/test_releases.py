@@ -16,7 +16,8 @@ from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, Re
 from kdump.format.source import BytesSource
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
-from tests.support.partitions import name
+from tests.support.cleaner_cases import base_of, cases, compacted, retained, run, set_up
+from tests.support.partitions import checkpoint, name
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import GZIP, Record, batch, wrapper
 
@@ -174,3 +175,27 @@ def test_from_4_4_on_a_search_by_time_is_bounded_by_the_size_of_records(
         assert found["offset"] == 1
     first = answer(["find-time", folder, 1_700_000_000_000, "--broker", release, "--set", bound], tmp_path)
     assert first["offset"] == 0, "read one by one, the first is there"
+
+
+# --- clean ----------------------------------------------------------------------------------------------------
+def test_the_cleaner_of_4_4_keeps_an_empty_batch_at_the_high_watermark(tmp_path: Path) -> None:
+    """By what was given, else by the checkpoint: as the cleaners of 4.3.1 and 4.4.0 do (cleaner_passes.py)."""
+    case = next(one for one in cases("compaction", "d-txn") if one["id"] == "d-txn-50")
+    place, config = set_up(case, tmp_path / "d")
+    config["min.cleanable.dirty.ratio"] = "0"
+
+    def left(release: str, mark: int | None = None) -> list[tuple[int, ...]]:
+        asked = {"compaction": True, "clean": True, "high_watermark": mark}
+        row = compacted(run(place, config, case["passes"][0]["now"], release=release, **asked))
+        assert row.cleaned
+        return [batch for segment in row.cleaned for batch in segment.batch_rows]
+
+    log = retained(run(place, config, 0)).log
+    active, end = log.segments[-1].base_offset, log.end_offset
+    assert left("4.3", end) == left("4.3", active) == left("4.4", active)
+    assert len(left("4.4", end)) == len(left("4.3", end)) - 1
+    topic, _, number = base_of(case["from"])["partition"].rpartition("-")
+    (place / "replication-offset-checkpoint").write_bytes(checkpoint((topic, int(number), active)))
+    assert left("4.4") == left("4.4", active)
+    (place / "replication-offset-checkpoint").write_bytes(checkpoint((topic, int(number), end)))
+    assert left("4.4") == left("4.4", end)

@@ -4,8 +4,8 @@
 
 The first thing to do with a new release: what differs is what `--compat` needs. Files are run in copies, as the tool
 may change them, each by itself with the options that fit its kind and its topic. Runs that differ are grouped by the
-first line that does, numbers left out. The jars, and Java 17, are not part of the project; both tools must be in Java (4.3 or
-later).
+first line that does, numbers left out. The jars, and Java 17, are not part of the project; both tools must be in
+Java (4.3 or later).
 """
 
 from __future__ import annotations
