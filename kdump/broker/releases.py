@@ -32,10 +32,8 @@ class Rules(Value):
     # --- read
     bounds_records: bool  # max.decompressed.message.bytes holds for records of compressed batches
     streams_time_search: bool  # a search by time reads records one by one; else all of a batch before the first counts
-    # --- clean and delete
+    # --- clean
     keeps_empty_at_high_watermark: bool  # an empty batch is kept that ends there; else one that ends the cleaned part
-    keeps_local_above_remote: bool  # only what is above the highest remote offset counts as local only; else it, too
-    lags_remote_copy: bool  # remote.copy.lag.ms and remote.copy.lag.bytes hold the copy to remote storage back
 
     def max_record(self, limit: int = MAX_DECOMPRESSED) -> int | None:
         """Return how many bytes a record of a compressed batch may claim; None where nothing bounds it.
@@ -63,8 +61,6 @@ TABLE: Mapping[str, Rule] = {
     ),
     "streams_time_search": Rule({"3.9": False, "4.4": True}, "FileRecords.searchForTimestamp"),
     "keeps_empty_at_high_watermark": Rule({"3.9": False, "4.4": True}, "Cleaner.cleanInto, checkBatchRetention"),
-    "keeps_local_above_remote": Rule({"3.9": False, "4.4": True}, "UnifiedLog.onlyLocalLogSegmentsSize"),
-    "lags_remote_copy": Rule({"3.9": False, "4.4": True}, "KIP-1241; RemoteLogManager.RLMCopyTask"),
 }
 
 

@@ -149,7 +149,7 @@ class KafkaRecordReader(RecordReader):
         stream = self._opener(magic)
         from kdump.compat.kafka_stream import ArrayRoom, read_records
 
-        room = ArrayRoom(self._heap, self._max_record)
+        room = ArrayRoom(self._heap, self._max_record, looks_ahead=self._streams)
         records = read_records(
             lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, room
         )

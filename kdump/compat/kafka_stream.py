@@ -86,6 +86,7 @@ class ArrayRoom(Value):
 
     heap: int  # bytes; what needs more in one piece is an OutOfMemoryError
     max_record: int | None = None  # bytes that a record may claim, from 4.4 on; None for releases before
+    looks_ahead: bool = False  # records are handed out one by one: the last one not where something is behind it
 
     def refuse_negative(self, size: int) -> None:
         """Throw what a negative size of a record of magic 2 is to 4.4; to releases before it is an early end."""
@@ -181,7 +182,8 @@ def read_records(
         room: what Java may take.
 
     Yields:
-        A record with its length.
+        A record with its length. Kafka looks at the end of the stream before it hands out the last one, but after it
+        has looked into it, which is not done here.
 
     Returns:
         What Java throws after them; None at a clean end.
@@ -210,12 +212,13 @@ def read_records(
             if len(body) < size:
                 why = f"expected {size} bytes in record payload, but the record payload reached EOF."
                 return Thrown(f"{INVALID}: Invalid record size: {why}")
-            if not left:  # Kafka looks at the end before it hands out the last record
+            if not left and room.looks_ahead:
                 failed = CHECK_FAILED
                 if stream.read() >= 0:
                     return Thrown(LEFT_OVER)
             yield head + body
-        return None
+        failed = CHECK_FAILED
+        return None if room.looks_ahead or stream.read() < 0 else Thrown(LEFT_OVER)
     except JavaError as error:
         return _thrown(error, failed)
 

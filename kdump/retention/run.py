@@ -282,6 +282,15 @@ def _compacted(
     return (yield from _pass(reader, config, options, log=log, row=row, active=active, largest=largest, report=report))
 
 
+def _watermark(files: LogFiles, log: RetentionFacts, options: RetentionOptions) -> int:
+    """The high watermark of a pass: the one that was given, else that of the checkpoint, else the log end."""
+    name = files.directory.parsed
+    if options.high_watermark is not None or name is None:
+        return log.high_watermark
+    stored = files.directory.log_dir.file(FileKind.REPLICATION).offsets.get((name.topic, name.partition))
+    return log.high_watermark if stored is None else min(max(stored, log.start_offset), log.end_offset)
+
+
 def _pass(
     reader: LogReader,
     config: TopicConfig,
@@ -302,7 +311,9 @@ def _pass(
         end=row.part.clean_until_offset,
         now=options.now,
         delete_retention_ms=config.delete_retention_ms,
-        kept_end=log.high_watermark if rules.keeps_empty_at_high_watermark else row.part.clean_until_offset,
+        kept_end=_watermark(files, log, options)
+        if rules.keeps_empty_at_high_watermark
+        else row.part.clean_until_offset,
         max_record=rules.max_record(config.max_decompressed_message_bytes),
         producers=active,
         max_uncompressed_bytes=options.max_uncompressed_bytes,

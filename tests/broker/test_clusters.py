@@ -118,9 +118,10 @@ def test_a_start_has_the_interval_of_the_topic() -> None:
         if row["type"] == "prediction"
     }
     source = "settings of topic and brokers from kafka-4.3.1/clean/node1/__cluster_metadata-0 up to offset 556"
-    assert found["dense-0"]["assumed"] == [source]
+    newest = "a broker of Kafka 4.4, the newest known; --broker names another"
+    assert found["dense-0"]["assumed"] == [source, newest]
     assert found["plain-0"]["assumed"][0] == source
-    assert len(found["plain-0"]["assumed"]) == 2
+    assert len(found["plain-0"]["assumed"]) == 3
 
 
 def test_the_library_has_it_too(node: Path) -> None:

@@ -30,7 +30,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.broker.load.facts import Outcome, PartitionFacts
 
@@ -57,14 +57,21 @@ class Kafka:
             text=True,
         )
 
-    def load(self, directory: Path, facts: PartitionFacts, start: Start) -> list[str]:
-        """Load a directory, which is changed; return "loaded", start, end, or "failed", class, message."""
+    def load(self, directory: Path, facts: PartitionFacts, start: Start, more: Sequence[str] = ()) -> list[str]:
+        """Load a directory, which is changed; return "loaded", start, end, or "failed", class, message.
+
+        Args:
+            directory: of the partition.
+            facts: how a broker finds it.
+            start: how it starts.
+            more: settings, and `pass`.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         clean = str(start is Start.CLEAN).lower()
         point = 0 if start is Start.FULL else facts.recovery_point
         sizes = f"index.interval.bytes={facts.interval}", f"segment.index.bytes={facts.max_index_bytes}"
-        asked = [str(directory), str(facts.now), clean, str(facts.log_start), str(point), *sizes]
+        asked = [str(directory), str(facts.now), clean, str(facts.log_start), str(point), *sizes, *more]
         self._process.stdin.write("\t".join(asked) + "\n")
         self._process.stdin.flush()
         return self._process.stdout.readline().rstrip("\n").split("\t")
@@ -83,7 +90,7 @@ def intact() -> list[Path]:
     return [one for one in found if sum(file.stat().st_size for file in one.iterdir() if file.is_file()) <= LARGEST]
 
 
-def damage(directory: Path, chance: random.Random) -> None:
+def damage(directory: Path, chance: random.Random) -> None:  # noqa: C901 (one way of damage a line)
     """Change some files of a partition directory."""
     for _ in range(chance.choice((1, 1, 2, 3))):
         files = sorted(file for file in directory.iterdir() if file.is_file())

@@ -178,14 +178,14 @@ def hash_ordered_blocks(stderr: bytes, cwd: str, files: Sequence[str], *, scala:
     """Order the blocks of each kind as Kafka does that is given `files` in `cwd`.
 
     It keeps them in a hash map by absolute path, which up to 11 entries has 16 buckets. Those that share a bucket
-    are in the order of their hashes in Scala's map, in the order in which they came in Java's.
+    are in the order of their hashes in Scala's map, and the newest is the first in Java's.
     """
 
-    def place(block: bytes) -> tuple[int, int, int]:
+    def place(block: bytes) -> tuple[int, int]:
         name = block.partition(b"\n")[0].partition(b"{CWD}/")[2].decode()
         value = java_hash(f"{cwd}/{name}")
         value ^= value >> 16
-        return value & 15, (value ^ 1 << 31) if scala else 0, files.index(name)
+        return value & 15, (value ^ 1 << 31) if scala else -files.index(name)
 
     return b"".join(block for kind in blocks(stderr).values() for block in sorted(kind, key=place))
 

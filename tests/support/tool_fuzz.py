@@ -18,11 +18,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from kdump.compat.dialect import DIALECTS
 from tests.support.broker_loads import FIXTURES, damage, intact
-from tests.support.runs import run_kdump, sorted_blocks
+from tests.support.golden import without_cwd
+from tests.support.runs import run_kdump
 
 JAVA = Path(__file__).with_name("kafka_classes") / "DumpLogs.java"
 SHOWN = ".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"
@@ -40,8 +42,12 @@ class Tool:
     """A JVM with the tool of a release."""
 
     def __init__(self, jars: str) -> None:
+        self._jars = jars
+        self._start()
+
+    def _start(self) -> None:
         self._process = subprocess.Popen(
-            ["java", "-Xmx256m", "-Dfile.encoding=UTF-8", "-cp", jars, str(JAVA)],
+            ["java", "-Xmx256m", "-Dfile.encoding=UTF-8", "-cp", self._jars, str(JAVA)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -53,7 +59,12 @@ class Tool:
         assert self._process.stdout is not None
         self._process.stdin.write("\t".join(args).encode() + b"\n")
         self._process.stdin.flush()
-        text, complaints, ended = self._process.stdout.readline().rstrip(b"\n").split(b"\t")
+        answer = self._process.stdout.readline().rstrip(b"\n").split(b"\t")
+        if len(answer) < 3:  # it has ended the JVM
+            self.close()
+            self._start()
+            return b"", b"", f"the JVM ended with {self._process.returncode}".encode()
+        text, complaints, ended = answer
         said = b"".join(
             line for line in base64.b64decode(complaints).splitlines(keepends=True) if not line.startswith(b"SLF4J:")
         )
@@ -86,17 +97,25 @@ def differs(release: str, tool: Tool, args: list[str], cwd: Path) -> str | None:
         return None  # what else its heap held is not reckoned
     if text != run.stdout:
         ours, theirs = run.stdout.split(b"\n"), text.split(b"\n")
-        at = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
+        pairs = enumerate(zip(ours, theirs, strict=False))
+        at = next((i for i, (a, b) in pairs if a != b), min(len(ours), len(theirs)))
         return f"stdout, line {at}: {theirs[at : at + 1]!r} {ours[at : at + 1]!r} {ended!r} {run.stderr[-300:]!r}"
     if not ended:
-        if sorted_blocks(complaints) != sorted_blocks(run.stderr):
-            return f"stderr: {complaints[:300]!r} {run.stderr[:300]!r}"
+        complaints, run = without_cwd(complaints, cwd), replace(run, stderr=without_cwd(run.stderr, cwd))
+        if complaints != run.stderr:
+            return f"stderr: {_apart(complaints, run.stderr)}"
         return None
     said = b"\n".join(line for line in run.stderr.split(b"\n") if line.startswith(b"Exception in thread"))
     mine = said.partition(b'"main" ')[2]
     if _IDENTITY.sub(b"@x", mine) != _IDENTITY.sub(b"@x", ended.split(b"\n")[0]):
         return f"exception: {ended[:400]!r} {mine[:400]!r}"
     return None
+
+
+def _apart(theirs: bytes, ours: bytes) -> str:
+    """The first line that differs."""
+    pairs = zip(theirs.split(b"\n"), ours.split(b"\n"), strict=False)
+    return next((f"Kafka {a!r}; kdump {b!r}" for a, b in pairs if a != b), f"lengths {len(theirs)} and {len(ours)}")
 
 
 def main() -> int:

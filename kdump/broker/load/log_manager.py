@@ -152,7 +152,7 @@ class LogManager:
         files = directory.sources()
         config = settings.config.on(name.topic, directory.log_dir)
         topic = config.of_topic(name.topic)
-        assumed: list[str] = [text for text in (config.source, config.assumed_release) if text]
+        assumed: list[str] = [config.source] if config.source else []
         interval = settings.interval
         if interval is None and config.is_given("index.interval.bytes"):
             interval = topic.index_interval_bytes
@@ -161,6 +161,8 @@ class LogManager:
             why = "by the stored indexes" if interval is not None else "the default"
             interval = INDEX_INTERVAL if interval is None else interval
             assumed.append(f"index.interval.bytes={interval} ({why})")
+        if config.assumed_release:
+            assumed.append(config.assumed_release)
         if self._is_stray(directory, name):
             assumed.append(STRAY)
         key = name.topic, name.partition

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
-from kdump.format.java_values import MAX_LONG
+from kdump.format.java_values import as_long
 from kdump.format.record import _records
 from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, STREAM_SIZE, CutRecord, shifted
 from kdump.format.record.cut_record import CutError, Feed, MessagePieces, cut_message
@@ -82,8 +82,7 @@ class InnerMessages:
                     why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}",
                 )
                 return
-            if base > MAX_LONG:
-                base = 0  # in Java the difference is below 0 then, and Kafka adds nothing to the offsets
+            base = as_long(base)  # Java adds it all the same, and the sums go round again
         for view, count, cut in self._messages(data, base):
             good = self._uncompressed(count)
             if cut is None:

@@ -494,12 +494,14 @@ class Complaints:
     def _in_map_order(self, kind: ComplaintKind) -> list[tuple[str, list[tuple[int, int]]]]:
         """The files as Java's HashMap or Scala's mutable.HashMap iterates over them.
 
-        Both double their table at three quarters full: Java after the entry that exceeds it, Scala before the one
-        that would reach it. In one bucket Java keeps the order of insertion, Scala orders by hash.
+        Both double their table at three quarters full: Java before an entry when there are more than that already,
+        Scala before the one that would reach it. In one bucket Java has the newest first, Scala orders by hash.
+
+        Source: java.util.HashMap.computeIfAbsent (JDK 17)
         """
         files = self.pairs[kind]
         size, scala = _TABLE_SIZE, self._dialect.scala_map
-        while len(files) > (size * 3 // 4 - 1 if scala else size * 3 // 4):
+        while len(files) > (size * 3 // 4 - 1 if scala else size * 3 // 4 + 1):
             size *= 2
         hashes = {path: _java_hash(path) for path in files}
 
@@ -508,7 +510,7 @@ class Complaints:
             signed = value - (1 << 32) if value >> 31 else value
             return value & (size - 1), signed if scala else 0
 
-        return [(path, files[path]) for path in sorted(files, key=place)]
+        return [(path, files[path]) for path in sorted(reversed(files), key=place)]  # noqa: C414 (the sort is stable)
 
 
 def _java_hash(text: str) -> int:

@@ -22,7 +22,8 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 
 /**
  * Loads partition directories as a broker does at its start, one for each line of stdin: path, clock in ms, whether it
- * was shut down well, log start offset, recovery point, then settings of the topic as name=value, with tabs between.
+ * was shut down well, log start offset, recovery point, then settings of the topic as name=value, with tabs between; pass=WATERMARK,CHECKPOINT,BYTES
+ * lets the cleaner make a pass too, from the checkpoint on (-1 for none).
  * Prints for each "loaded", log start and end offset, or "failed", class and message, with tabs between.
  */
 public class LoadPartitions {
@@ -49,9 +50,15 @@ public class LoadPartitions {
     static long[] load(String[] asked) throws Exception {
         Map<String, String> settings = new HashMap<>();
         for (int i = 5; i < asked.length; i++) settings.put(asked[i].split("=", 2)[0], asked[i].split("=", 2)[1]);
+        String pass = settings.remove("pass");
+        Time time = clock(Long.parseLong(asked[1]));
         Object log = create(
             new File(asked[0]), new LogConfig(settings), Long.parseLong(asked[3]), Long.parseLong(asked[4]),
-            clock(Long.parseLong(asked[1])), Boolean.parseBoolean(asked[2]));
+            time, Boolean.parseBoolean(asked[2]));
+        if (pass != null) {
+            String[] numbers = pass.split(",");
+            clean(log, time, Long.parseLong(numbers[0]), Long.parseLong(numbers[1]), Integer.parseInt(numbers[2]));
+        }
         long start = (long) log.getClass().getMethod("logStartOffset").invoke(log);
         long end = (long) log.getClass().getMethod("logEndOffset").invoke(log);
         for (Object one : (Iterable<?>) log.getClass().getMethod("logSegments").invoke(log)) {
@@ -65,6 +72,40 @@ public class LoadPartitions {
             for (Object one : (Iterable<?>) log.getClass().getMethod("logSegments").invoke(log)) ((LogSegment) one).close();
         }
         return new long[] {start, end};
+    }
+
+    /** One pass of the cleaner, from an offset on, with a high watermark and so many bytes of an offset map. */
+    static void clean(Object log, Time time, long watermark, long checkpoint, int bytes) throws Exception {
+        String internals = "org.apache.kafka.storage.internals.";
+        log.getClass().getMethod("updateHighWatermark", long.class).invoke(log, watermark);
+        Class<?> manager = Class.forName(internals + "log.LogCleanerManager");
+        Object range = null;
+        for (Method method : manager.getDeclaredMethods())
+            if (method.getName().equals("cleanableOffsets")) {
+                method.setAccessible(true);
+                Optional<Long> last = checkpoint < 0 ? Optional.empty() : Optional.of(checkpoint);
+                range = method.invoke(null, log, last, time.milliseconds());
+            }
+        long dirty = number(range, "firstDirtyOffset"), until = number(range, "firstUncleanableDirtyOffset");
+        Object task = Class.forName(internals + "log.LogToClean").getConstructors()[0].newInstance(log, dirty, until, false);
+        Object map = Class.forName(internals + "log.SkimpyOffsetMap").getConstructor(int.class).newInstance(bytes);
+        Object throttler = Class.forName(internals + "utils.Throttler").getConstructors()[0]
+            .newInstance(Double.MAX_VALUE, 300L, "cleaner", "entries", time);
+        java.util.function.Consumer<Object> check = partition -> { };
+        Object cleaner = Class.forName(internals + "log.Cleaner").getConstructors()[0]
+            .newInstance(0, map, 1 << 20, 1 << 26, 0.9, throttler, time, check);
+        cleaner.getClass().getMethod("clean", task.getClass()).invoke(cleaner, task);
+    }
+
+    static long number(Object range, String name) throws Exception {
+        for (Method method : range.getClass().getDeclaredMethods())
+            if (method.getName().equals(name) && method.getParameterCount() == 0) {
+                method.setAccessible(true);
+                return (long) method.invoke(range);
+            }
+        java.lang.reflect.Field field = range.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return (long) field.get(range);
     }
 
     static Object create(File dir, LogConfig config, long start, long recovery, Time time, boolean clean) throws Exception {
