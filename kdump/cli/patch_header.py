@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,9 +20,6 @@ from kdump.cli.options.repair import (
     segments_of,
 )
 from kdump.cli.repairing import Repair
-
-if TYPE_CHECKING:
-    from kdump.finding import Finding
 
 
 @click.command(
@@ -82,12 +79,12 @@ def _directory(repair: Repair, path: str) -> None:
 
 
 def _log(repair: Repair, path: str) -> None:
-    from kdump.repair.patch_header import plan_patches
+    from kdump.repair.patch_header import WrongHeaders, plan_patches
 
     os.lstat(path)
-    findings: list[Finding] = []
-    examined = repair.examine([path], findings.append, deep=False)
-    repair.carry_out(plan_patches(path, findings), [path], examined, _with_indexes(path))
+    wrong = WrongHeaders(os.path.dirname(path))
+    examined = repair.examine([path], wrong.see, deep=False)
+    repair.carry_out(plan_patches(path, wrong.by_others), [path], examined, _with_indexes(path))
 
 
 def _with_indexes(path: str) -> list[str]:

@@ -472,6 +472,9 @@ def _kind(end: str, partitions: list[str]) -> str:
     return f"{len(partitions)} {end} ({some_of(partitions, _NAMED)})"
 
 
+_MOST_HELD = 100_000  # errors and warnings of one examination
+
+
 class Examined:
     """The result of verify before a repair."""
 
@@ -482,7 +485,7 @@ class Examined:
         self.severities: Counter[Severity] = Counter()  # how many findings of each there are
         self.end_offset: int | None = None  # the log end offset of the partition, None when it is not known
         self.unread = 0  # files that could not be read
-        self._findings: list[Finding] = []  # errors and warnings: of one code in a place there are a hundred at most
+        self._findings: list[Finding] = []  # errors and warnings, the first ones
 
     def see(self, item: Item) -> None:
         """Take one item of verify into account."""
@@ -491,16 +494,20 @@ class Examined:
             self._others.see(item)
             return
         self.severities[item.severity] += 1 + (item.more or 0)
-        if item.severity is not Severity.NOTE:
+        if item.severity is Severity.NOTE:
+            return
+        if len(self._findings) < _MOST_HELD:
             self._findings.append(item)
+        else:  # whether the plan mends it is not asked: it counts as it is
+            self._others.see(item)
 
     def without(self, plan: Plan) -> RunStatus:
         """Return what it would exit with once a plan is carried out, as far as what was found tells."""
         left = RunStatus(self._fail_on, compat=False)
         left.join(self._others)
-        mended = [one for one in self._findings if plan.mends(one)]
-        codes = {one.code for one in mended}
-        for one in self._findings:
-            if not (one in mended or one.because in codes or _is_announced(one)):
+        mended = [plan.mends(one) for one in self._findings]
+        codes = {one.code for one, is_mended in zip(self._findings, mended, strict=True) if is_mended}
+        for one, is_mended in zip(self._findings, mended, strict=True):
+            if not (is_mended or one.because in codes or _is_announced(one)):
                 left.see(one)
         return left

@@ -36,6 +36,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = r"topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+"
 _PART = r"-?[0-9]{1,20}-[0-9]{10,20}-[0-9a-f]{16}"
 _FILE = r"[0-9a-f]{16}"  # of a table of verdicts
+_LEFT = re.compile(rf"\..+\.[0-9a-f]{{4,8}}{re.escape(TEMPORARY)}")  # of rows, by a killed run
+_LEFT_STATE = re.compile(rf"({_PLAN}|({_PART}|{_FILE}){_NOTE})\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}")
 
 
 class NotThisExportError(ValueError):
@@ -298,7 +300,7 @@ def remove_rows(directory: str, note: dict[str, Any], kind: str) -> None:
 
 # --- the end --------------------------------------------------------------------------------------------------
 def remove_temporaries(directory: str) -> None:
-    """Remove what a killed run has left of files of rows.
+    """Remove what a killed run has left of files of rows and of its state: names that kdump gives, and no others.
 
     Args:
         directory: of the export.
@@ -307,10 +309,10 @@ def remove_temporaries(directory: str) -> None:
         RefusedError: somebody else may write there.
     """
     with _outer(directory) as outer:
-        for _, _, names, folder in os.fwalk(dir_fd=outer):
-            for name in names:
-                if name.startswith(".") and name.endswith(TEMPORARY):
-                    os.unlink(name, dir_fd=folder)
+        for path, _, names, folder in os.fwalk(dir_fd=outer):
+            form = _LEFT_STATE if os.path.basename(path) == STATE else _LEFT
+            for name in filter(form.fullmatch, names):
+                os.unlink(name, dir_fd=folder)
 
 
 def remove_state(directory: str) -> None:

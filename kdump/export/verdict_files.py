@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.export.arrow import from_rows
 from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note, withdraw
+from kdump.export.state import remove_temporaries
 from kdump.export.tables import PLACE, STATE_TABLES, SUMMARY
 from kdump.export.verdicts import SegmentRows, StateRows, UnreadFound, verdict_rows
 from kdump.export.write import RowFile
@@ -173,6 +174,7 @@ class Summary:
         place = directory, "", "summary.parquet"
         with RowFile(*place, "parquet", "summary", SUMMARY, placed=False, redactor=self._redactor) as file:
             file.write(from_rows(self.rows(), SUMMARY))
+        remove_temporaries(directory)
 
 
 class LogDirRow(Value):

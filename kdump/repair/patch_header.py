@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code
 from kdump.format.batch.base_offset.findings import LOG_END
 from kdump.format.batch.header_fields import is_of_header
-from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint, log_end_by
+from kdump.format.batch.header_patches import MOST_ERRORS, HeaderPatches, by_checkpoint, log_end_by
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
@@ -48,7 +48,8 @@ class WrongHeaders:
         """Take one finding."""
         directory, name = os.path.split(finding.file)
         if self._here(directory):
-            if finding.code is Code.E03 or isinstance(finding.values.get(LOG_END), int):
+            is_by_others = finding.code is Code.E03 or isinstance(finding.values.get(LOG_END), int)
+            if is_by_others and len(self.by_others) <= MOST_ERRORS:  # with one more the plan is refused
                 self.by_others.append(finding)
             if is_of_header(finding):
                 self.logs[name] = None
@@ -87,6 +88,8 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
     partition = PartitionDir(directory, LogDir(above(directory)))  # an empty path: names as the user wrote them
     listing = partition.listing
     names, known = names_of(listing), list(findings)
+    if len(known) > MOST_ERRORS:
+        raise RefusedError(f"{directory or '.'}: other files contradict more than {MOST_ERRORS:,} batches: restore it")
     bases = log_bases(names)
     if logs:
         demand_finished(directory, names)  # what is wrong is told of what such files become

@@ -133,6 +133,6 @@ class CarveOutput:
 
 
 def _is_left(name: str, *, was_killed: bool) -> bool:
-    """Whether a file is what a killed run of carve has left; whole runs are somebody's, unless one was killed."""
+    """Whether a file is what a killed run of carve has left: all is somebody's, unless one was killed there."""
     is_run = run_base(name) is not None or name == "carve.jsonl"
-    return name.startswith(_TEMPORARY) or (was_killed and is_run)
+    return was_killed and (name.startswith(_TEMPORARY) or is_run)

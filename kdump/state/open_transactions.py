@@ -18,7 +18,6 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
-    from kdump.format.batch.window import Window
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.read_limits import ReadLimits
     from kdump.state.partition_log import PartitionLog, Steps
@@ -102,57 +101,45 @@ def _begin(log: PartitionLog, cut: Cut, end: int, *, is_damaged: bool) -> tuple[
     return Producers.empty(log.bases[0]), START
 
 
-class _Measure:
-    """Adds up what one transaction blocks."""
-
-    def __init__(self, entry: ProducerStateEntry) -> None:
-        self.entry = entry
-        self.records = self.bytes = 0
-        self.place: tuple[str, int, int, int] | None = None  # path, position, length, maxTimestamp
-
-    def add(self, path: str, window: Window, total: tuple[int, int] | None) -> None:
-        """Take batches into account.
-
-        Args:
-            path: of their log.
-            window: the batches.
-            total: what all of them come to, records and bytes.
-        """
-        first = self.entry.current_txn_first_offset
-        if self.place is not None and total is not None:
-            self.records += total[0]
-            self.bytes += total[1]
-            return
-        for k in range(window.count):
-            if window.cell(k, layout.LAST_OFFSET) < first:
-                continue
-            if self.place is None and window.cell(k, layout.PRODUCER_ID) == self.entry.producer_id:
-                place = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
-                self.place = path, *place, window.cell(k, layout.MAX_TIMESTAMP)
-            if not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
-                self.records += window.cell(k, layout.COUNT)
-            self.bytes += window.cell(k, layout.SIZE)
-
-
 def _measured(log: PartitionLog, cut: Cut, entries: list[ProducerStateEntry], end: int) -> Steps[list[OpenTransaction]]:
-    """Read the log from the first of the transactions on."""
-    measures = [_Measure(entry) for entry in entries]
+    """Read the log from the first of the transactions on.
+
+    What a transaction blocks is all that comes from its first offset on: so all is added up once, and what came before
+    the offset of each is taken away. Each begins with a batch of its producer.
+    """
+    firsts = [one.current_txn_first_offset for one in entries]  # ascending
+    before: list[tuple[int, int]] = []  # records and bytes below the first offset of each, as far as it was reached
+    waiting: dict[int, list[int]] = {}  # by producer: the entries whose first batch was not met yet
+    for number, one in enumerate(entries):
+        waiting.setdefault(one.producer_id, []).append(number)
+    places: list[tuple[str, int, int, int] | None] = [None] * len(entries)  # path, position, length, maxTimestamp
+    records = size = 0
     largest = -1
-    begin = Cut(log.segment_of(entries[0].current_txn_first_offset), 0, -1)
-    for number, window in log.windows(begin, cut):
-        if window.cell(window.count - 1, layout.LAST_OFFSET) < entries[0].current_txn_first_offset:
+    begin = Cut(log.segment_of(firsts[0]), 0, -1)
+    for segment, window in log.windows(begin, cut):
+        lasts = window.column(layout.LAST_OFFSET)
+        if lasts[-1] < firsts[0]:
             continue
-        counts, flags = window.column(layout.COUNT), window.column(layout.ATTRIBUTES)
-        records = sum(n for n, flag in zip(counts, flags, strict=True) if not flag & layout.CONTROL_FLAG)
-        total = records, sum(window.column(layout.SIZE))
+        columns = (layout.COUNT, layout.ATTRIBUTES, layout.SIZE, layout.PRODUCER_ID)
+        rows = zip(lasts, *map(window.column, columns), strict=True)
         largest = max(largest, *window.column(layout.MAX_TIMESTAMP))
-        for one in measures:
-            first = one.entry.current_txn_first_offset
-            one.add(log.path(number), window, total if window.cell(0, layout.BASE_OFFSET) >= first else None)
+        for k, (last, count, flags, length, producer) in enumerate(rows):
+            while len(before) < len(firsts) and firsts[len(before)] <= last:
+                before.append((records, size))
+            if last < firsts[0]:
+                continue
+            records += 0 if flags & layout.CONTROL_FLAG else count
+            size += length
+            for number in waiting.pop(producer, ()) if producer in waiting else ():
+                if firsts[number] <= last:
+                    at, newest = window.cell(k, layout.POSITION), window.cell(k, layout.MAX_TIMESTAMP)
+                    places[number] = log.path(segment), at, length, newest
+                else:
+                    waiting.setdefault(producer, []).append(number)
         yield log.how_far
+    before += [(records, size)] * (len(entries) - len(before))
     found = []
-    for one in measures:
-        place = one.place or (log.path(begin.segment), 0, 0, one.entry.timestamp)
-        blocked = one.records, one.bytes
-        found.append(OpenTransaction(one.entry, *place, *blocked, end, largest))
+    for entry, place, (less_records, less_size) in zip(entries, places, before, strict=True):
+        where = place or (log.path(begin.segment), 0, 0, entry.timestamp)
+        found.append(OpenTransaction(entry, *where, records - less_records, size - less_size, end, largest))
     return found

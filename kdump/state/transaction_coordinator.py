@@ -11,6 +11,7 @@ from kdump.format.batch import layout
 from kdump.rows.coordinators import TransactionRow
 from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import Unreadable, fields_of, kind_of, known, pack, read_key, read_value
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,6 @@ class TransactionCoordinator:
         self._doubt = doubt
         self._partition = partition
         self._values: dict[bytes, tuple[CommitPlace, bytes]] = {}  # the newest of each key, as it lies on disk
-        self._states = known().states("transaction")
 
     def add(self, path: str, chunk: Chunk) -> None:
         """Take records into account.
@@ -57,13 +57,14 @@ class TransactionCoordinator:
             else:
                 self._values[key] = place, pack(value)
 
-    def rows(self, *, exact: bool) -> Iterator[TransactionRow]:
-        """Yield the transactions by transactional id.
+    def known(self) -> dict[int, KnownProducer]:
+        """Look at each value once, and return what the coordinator knows of each producer that it has one of.
 
-        Args:
-            exact: no newer values can have been erased or lost.
+        What cannot be read is doubted now. `rows` then reads a value again when its row is wanted: the partitions of
+        all transactions can take thousands of times what they take in the log.
         """
-        found = []
+        found: dict[int, KnownProducer] = {}
+        ids: dict[bytes, str] = {}
         for key, (place, value) in self._values.items():
             name, read = read_key("TransactionLogKey", key), read_value("TransactionLogValue", value)
             for one in (name, read):
@@ -71,23 +72,70 @@ class TransactionCoordinator:
                     self._doubt(place, one.why)
             if isinstance(name, Unreadable) or isinstance(read, Unreadable):
                 continue
-            listed, started = read["transactionPartitions"] or (), read["transactionStartTimestampMs"]
-            partitions = sorted((topic["topic"], number) for topic in listed for number in topic["partitionIds"])
-            found.append(
-                TransactionRow(
-                    name["transactionalId"],
-                    read["producerId"],
-                    read["producerEpoch"],
-                    state=self._state(read["transactionStatus"]),
-                    timeout_ms=read["transactionTimeoutMs"],
-                    start_timestamp=started if started >= 0 else None,
-                    last_update_timestamp=read["transactionLastUpdateTimestampMs"],
-                    partitions=tuple(f"{topic}-{number}" for topic, number in partitions),
-                    exact=exact,
-                    partition=self._partition,
-                )
-            )
-        yield from sorted(found, key=lambda row: row.transactional_id)
+            ids[key] = name["transactionalId"]
+            producer, epoch = read["producerId"], read["producerEpoch"]
+            other = found.get(producer)
+            if other is None or other.producer_epoch < epoch:
+                found[producer] = KnownProducer(epoch, ids[key], self._partition, value)
+        self._values = {key: self._values[key] for key in sorted(ids, key=ids.__getitem__)}
+        return found
 
-    def _state(self, number: int) -> str:
-        return self._states[number] if 0 <= number < len(self._states) else str(number)
+    def rows(self, *, exact: bool) -> Iterator[TransactionRow]:
+        """Yield the transactions by transactional id, once `known` has looked at them.
+
+        Args:
+            exact: no newer values can have been erased or lost.
+        """
+        for key, (_, value) in self._values.items():
+            name = read_key("TransactionLogKey", key)
+            assert not isinstance(name, Unreadable)
+            yield transaction_row(name["transactionalId"], value, self._partition, exact=exact)
+
+
+class KnownProducer(Value):
+    """The newest that a coordinator has of a producer."""
+
+    producer_epoch: int
+    transactional_id: str
+    partition: str  # TOPIC-N of the log
+    value: bytes  # as it is held
+
+    def row(self, *, exact: bool) -> TransactionRow:
+        """Return all of it.
+
+        Args:
+            exact: no newer values can have been erased or lost.
+        """
+        return transaction_row(self.transactional_id, self.value, self.partition, exact=exact)
+
+
+def transaction_row(transactional_id: str, value: bytes, partition: str, *, exact: bool) -> TransactionRow:
+    """Return the row of a value that can be read.
+
+    Args:
+        transactional_id: whose it is.
+        value: as it is held.
+        partition: TOPIC-N of the log.
+        exact: no newer values can have been erased or lost.
+    """
+    read = read_value("TransactionLogValue", value)
+    assert not isinstance(read, Unreadable)
+    listed, started = read["transactionPartitions"] or (), read["transactionStartTimestampMs"]
+    partitions = sorted((topic["topic"], number) for topic in listed for number in topic["partitionIds"])
+    return TransactionRow(
+        transactional_id,
+        read["producerId"],
+        read["producerEpoch"],
+        state=_state(read["transactionStatus"]),
+        timeout_ms=read["transactionTimeoutMs"],
+        start_timestamp=started if started >= 0 else None,
+        last_update_timestamp=read["transactionLastUpdateTimestampMs"],
+        partitions=tuple(f"{topic}-{number}" for topic, number in partitions),
+        exact=exact,
+        partition=partition,
+    )
+
+
+def _state(number: int) -> str:
+    states = known().states("transaction")
+    return states[number] if 0 <= number < len(states) else str(number)

@@ -13,7 +13,7 @@ from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
 from kdump.state.partition_log import START, PartitionLog, up_to
-from kdump.state.transaction_coordinator import TransactionCoordinator
+from kdump.state.transaction_coordinator import KnownProducer, TransactionCoordinator
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
@@ -100,7 +100,7 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
 class _Loaded(Value):
     """A partition of `__transaction_state`."""
 
-    rows: list[TransactionRow]  # its transactions
+    producers: dict[int, KnownProducer]  # the newest of each
     partition: str  # TOPIC-N
     last_time: int  # the largest timestamp of its log, ms
     exact: bool  # no newer values can have been erased or lost
@@ -136,15 +136,13 @@ def _loaded(
     for path, chunk in log.chunks(START, cut):
         fold.add(path, chunk)
         yield log.how_far
-    rows = list(fold.rows(exact=log.is_exact(cut)))
-    if not log.is_exact(cut):  # a value that cannot be read is met only now
-        rows = [row.replace(exact=False) for row in rows]
+    producers = fold.known()  # a value that cannot be read is met only now: then nothing is exact
     directory.close()
-    yield _Loaded(rows, log.name, log.last_time, log.is_exact(cut))
+    yield _Loaded(producers, log.name, log.last_time, log.is_exact(cut))
     yield from _drained(held)
     yield log.horizon
     if not options.hanging:
-        yield from rows
+        yield from fold.rows(exact=log.is_exact(cut))
     yield from log.checked()
 
 
@@ -201,17 +199,17 @@ class Coordinators:
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers = numbers
-        self._by_producer: dict[int, TransactionRow] = {}
+        self._by_producer: dict[int, tuple[KnownProducer, bool]] = {}  # and whether it is exact
         self._last_times: dict[str, int] = {}
         self._is_exact = True
 
     def add(self, loaded: _Loaded) -> None:
         """Take a partition into account."""
         self._is_exact = self._is_exact and loaded.exact
-        for row in loaded.rows:
-            other = self._by_producer.get(row.producer_id)
-            if other is None or other.producer_epoch < row.producer_epoch:
-                self._by_producer[row.producer_id] = row
+        for producer, one in loaded.producers.items():
+            other = self._by_producer.get(producer)
+            if other is None or other[0].producer_epoch < one.producer_epoch:
+                self._by_producer[producer] = one, loaded.exact
         self._last_times[loaded.partition] = loaded.last_time
         self._last_times[""] = max(self._last_times.get("", -1), loaded.last_time)
 
@@ -223,7 +221,8 @@ class Coordinators:
             one: the transaction.
         """
         entry = one.entry
-        row = self._by_producer.get(entry.producer_id)
+        known, exact = self._by_producer.get(entry.producer_id, (None, False))
+        row = None if known is None else known.row(exact=exact)
         hanging, why = self._verdict(f"{topic}-{partition}", one, row)
         epoch = entry.coordinator_epoch if entry.coordinator_epoch >= 0 else None
         where = *_TOOL, "--topic", topic, "--partition", str(partition)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -351,6 +353,63 @@ def test_the_tables_of_verify_take_the_place_of_those_of_an_earlier_run(place: P
     )
 
 
+@pytest.mark.parametrize("table", ["records", "findings"])
+def test_what_a_killed_run_has_left_goes_and_what_is_only_called_like_it_stays(table: str, place: Path) -> None:
+    args = exported(place, table, "out")
+    state, rows = place / "out" / "_kdump", next((place / "out").glob("topic=*/partition=*"))
+    note = next(state.glob("*.done")).name
+    part = note.removesuffix(".done")
+    for path in (rows / f".{part}.0123abcd.tmp", state / f"{note}.0123abcd.tmp", state / "plan.json.0123abcd.tmp"):
+        path.write_text("half")
+    kept = [place / "out" / ".notes.tmp", rows / ".kdump.tmp", rows / f".{part}.tmp", state / "mine.tmp"]
+    for path in kept:
+        path.write_text("mine")
+    (state / note).unlink()
+    assert kdump(place, *args).exit == 0
+    assert sorted(path for path in (place / "out").rglob("*.tmp")) == sorted(kept)
+
+
+def test_a_killed_verify_is_no_reason_to_name_another_directory(place: Path) -> None:
+    """The same command once more replaces what the first wrote, wherever that was killed; here at every write."""
+    log_dir(place / "logs", "ab")
+    args = ["verify", "logs", "--quiet", "--to", "out"]
+    assert kdump(place, *args).exit == 0
+    whole = sorted(path.relative_to(place) for path in (place / "out").rglob("*"))
+    for number in range(0, 60, 6):
+        killed_at(number, args, place)
+        assert kdump(place, *args).exit == 0
+        assert sorted(path.relative_to(place) for path in (place / "out").rglob("*")) == whole
+
+
+def killed_at(number: int, args: list[str], place: Path) -> None:
+    """Run until so many files were made, renamed or removed; then end as by SIGKILL."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.chdir(place)
+            left = [number]
+            for name_of_call in ("replace", "rename", "unlink", "mkdir", "rmdir"):
+                setattr(os, name_of_call, counted(getattr(os, name_of_call), left))
+            sys.argv = ["kdump", *args]
+            from kdump.__main__ import run
+
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            run()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def counted(call: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
+    def counts(*some: object, **named: object) -> object:
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*some, **named)
+
+    return counts
+
+
 def test_the_directories_of_an_export_are_closed_to_others_whatever_the_umask(place: Path) -> None:
     before = os.umask(0)
     try:
@@ -392,6 +451,13 @@ def test_rows_in_a_target_that_are_none_are_one_line(data: str | None, place: Pa
     a_pipe(rows) if data is None else rows.write_text(data)
     done = kdump(place, *args)
     assert (done.exit, done.stderr.count(b"\n")) == (12, 1), done.stderr
+
+
+def test_a_name_that_begins_as_those_of_carve_is_somebodys_where_none_was_killed(place: Path) -> None:
+    shutil.copyfile(place / "logs" / "a-0" / name(0), place / "image")
+    (place / "out").mkdir()
+    (place / "out" / ".kdump-notes").write_text("mine")
+    refused(place, "carve", "image", "--to", "out", says="out: holds .kdump-notes; name a new directory")
 
 
 @AS_ROOT

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.fuzz import limits, logs
+from tests.fuzz import limits, logs, state
+from tests.fuzz.case import Case
 from tests.fuzz.chance import LIMITS, with_true_crcs
 from tests.fuzz.internal import INTERNAL, contents_of
 from tests.support import partitions
@@ -21,25 +21,6 @@ if TYPE_CHECKING:
 LOG = "00000000000000000000.log"
 P = "p-0"
 LIES = [0.0, 0.02, 0.05, 0.15]  # how often a number is not the true one
-
-
-@dataclass(slots=True)
-class Case:
-    """What is run.
-
-    Args:
-        files: content by path, below the directory that the commands run in.
-        commands: each a list of words: `kdump` and its arguments, or `@NAME` and those of a function of `calls`.
-        writes: the commands may change the files.
-        restores: they may, but the last one puts all back.
-        usage: an argument may be one that kdump refuses.
-    """
-
-    files: Files
-    commands: list[list[str]]
-    writes: bool = False
-    restores: bool = False
-    usage: bool = False
 
 
 def dump(options: list[str], path: str) -> list[str]:
@@ -447,6 +428,11 @@ TARGETS: dict[str, Callable[[Chance], Case]] = {
     "journal": journal,
     "start": start,
     "limits": at_limits,
+    "runs": state.runs,
+    "rows": state.rows,
+    "handed": state.handed,
+    "follow": state.follow,
+    "folded": state.folded,
 }
 
 

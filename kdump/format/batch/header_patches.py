@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 _ROUNDS = 8  # a field that is put right can show the next one
-_MOST_ERRORS = 100_000  # of one log; they are held
+MOST_ERRORS = 100_000  # of one log; they are held
 
 
 class HeaderPatches:
@@ -85,8 +85,8 @@ class HeaderPatches:
     def _solve(self) -> list[str]:
         first = others = self._walk()
         for _ in range(_ROUNDS):
-            if len(others) > _MOST_ERRORS:
-                return [f"the log has more than {_MOST_ERRORS:,} errors: restore the replica"]
+            if len(others) > MOST_ERRORS:
+                return [f"the log has more than {MOST_ERRORS:,} errors: restore the replica"]
             wrong = [one for one in others if is_of_header(one)]
             if not wrong:
                 return self._new(first, others)
@@ -118,7 +118,7 @@ class HeaderPatches:
             around=self._around,
         )
         for _ in walk.windows():
-            if len(found) > _MOST_ERRORS:
+            if len(found) > MOST_ERRORS:
                 break
         last = walk.checks.offsets.last
         self.end = self._base if last is None else last + 1

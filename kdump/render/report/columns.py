@@ -48,7 +48,7 @@ def shortened(text: str, room: int) -> str:
 def _some_of(text: str, room: int) -> str:
     """Return as many of the names of a list as there is room for, and how many more there are."""
     names = text.split(", ")
-    for kept in range(len(names) - 1, 0, -1):
+    for kept in range(min(len(names) - 1, room), 0, -1):  # a name and its comma have at least a column
         some = f"{', '.join(names[:kept])}, {len(names) - kept} more"
         if cell_len(some) <= room:
             return some
@@ -133,14 +133,30 @@ def _cell(cell: Text, column: TableColumn, width: int, *, is_screen: bool) -> li
 
 def _broken(text: str, width: int) -> Iterator[str]:
     """Yield the lines of a cell: broken at a blank, else behind a mark that names have, else where the room ends."""
-    while cell_len(text) > width:
-        fits = clipped(text, width) or text[0]
-        end = fits.rfind(" ") if text[len(fits)] != " " else len(fits)
+    at = 0
+    while True:
+        rest = _more_than(text, at, width)
+        if cell_len(rest) <= width:
+            yield rest
+            return
+        fits = clipped(rest, width) or rest[0]
+        end = fits.rfind(" ") if rest[len(fits)] != " " else len(fits)
         if end <= 0:
             end = max(fits.rfind(mark) for mark in _MARKS) + 1 or len(fits)
-        yield text[:end].rstrip(" ")
-        text = text[end:].lstrip(" ")
-    yield text
+        yield rest[:end].rstrip(" ")
+        at += end
+        while text[at : at + 1] == " ":
+            at += 1
+
+
+def _more_than(text: str, at: int, width: int) -> str:
+    """Return what comes next of a text: more than there is room for, or all the rest; not all of it for each line."""
+    size = 2 * width + 2
+    while True:
+        piece = text[at : at + size]
+        if at + size >= len(text) or cell_len(piece) > width:
+            return piece
+        size *= 2
 
 
 def _stripped(line: Text) -> Text:

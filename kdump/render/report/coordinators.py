@@ -68,6 +68,8 @@ _CHANGES = (
     TableColumn("after", shrink=True),
     TableColumn("notes", shrink=True),
 )
+_MOST_NAMES = 50_000  # in one table of transactions
+_MOST_LISTED = 16  # partitions of a transaction in a table
 
 
 class CoordinatorTable(CoordinatorSink, TableSink):
@@ -85,6 +87,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         self._groups: dict[str, GroupRow] = {}
         self._shares: list[GroupRow | CommitRow] = []
         self._told = self._inexact = 0  # rows that say whether they are exact, and those that are not
+        self._names = 0  # of transactions and their partitions that are held
         self._lacks = False  # something is damaged or unread: whole rows may be missing
         self._commits: list[CommitRow] = []
         self._transactions: list[TransactionRow] = []
@@ -108,7 +111,14 @@ class CoordinatorTable(CoordinatorSink, TableSink):
     def _commit(self, row: CommitRow) -> None:
         (self._shares if row.group_type == SHARE else self._commits).append(row)
 
-    @takes(TransactionRow, ChangeRow, ClusterRow)
+    @takes(TransactionRow)
+    def _transaction(self, row: TransactionRow) -> None:
+        self._transactions.append(row)
+        self._names += 1 + len(row.partitions)
+        if self._names > _MOST_NAMES:  # the table goes on as another one: it is not all held
+            self._flush()
+
+    @takes(ChangeRow, ClusterRow)
     def _keep(self, row: Value) -> None:
         self._held[type(row)].append(row)
 
@@ -158,6 +168,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             self._change_table()
             self._cluster_tables()
         self._groups.clear()
+        self._names = 0
         for held in self._held.values():
             held.clear()
 
@@ -200,7 +211,9 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             return
         rows = []
         for row in self._transactions:
-            partitions = ", ".join([*([] if row.exact else ["not exact"]), *map(self._safe, row.partitions)])
+            shown, more = row.partitions[:_MOST_LISTED], len(row.partitions) - _MOST_LISTED
+            names = [*([] if row.exact else ["not exact"]), *map(self._safe, shown)]
+            partitions = ", ".join([*names, *([f"{more:,} more (--format lines has them)"] if more > 0 else [])])
             ids = str(row.producer_id), str(row.producer_epoch)
             name = self._safe(row.transactional_id) or '""'
             rows.append(texts((row.state, name, *ids, time(row.last_update_timestamp), partitions)))
