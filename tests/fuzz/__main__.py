@@ -22,9 +22,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.fuzz.case import Case
 from tests.fuzz.chance import Chance
 from tests.fuzz.judge import Judge
-from tests.fuzz.targets import TARGETS, Case, make
+from tests.fuzz.targets import TARGETS, make
 from tests.support import partitions
 
 BOTH = 8  # one case of this many is run uncompiled too

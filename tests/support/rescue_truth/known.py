@@ -31,9 +31,7 @@ class Known(NamedTuple):
 
 
 KNOWN: dict[str, Known] = {
-    "left-out": Known(
-        SALVAGES, 12170, "of a log of one batch its name or its base offset is wrong: nobody knows"
-    ),
+    "left-out": Known(SALVAGES, 12170, "of a log of one batch its name or its base offset is wrong: nobody knows"),
     "wrong-offset-legacy": Known(SALVAGES, 60030, _LEGACY),
     "wrong-fate": Known(SALVAGES, 11224, "a snapshot tells from where on the transaction of a producer was open"),
     "told-and-written-cleaned": Known(SALVAGES, 12223, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
