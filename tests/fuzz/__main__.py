@@ -22,11 +22,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.case import Case
 from tests.fuzz.chance import Chance
 from tests.fuzz.judge import Judge
 from tests.fuzz.targets import TARGETS, make
 from tests.support import partitions
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.fuzz.case import Case
 
 BOTH = 8  # one case of this many is run uncompiled too
 MOST_FINDS = 20  # of one target: one mistake is found again and again
