@@ -443,7 +443,7 @@ def test_an_unfinished_swap_is_a_warning(tmp_path: Path) -> None:
         ("dangling", 10),
         ("loop", 5),
         ("t-0/00000000000000000000.log", 5),
-        ("empty", 5),
+        ("empty", 10),
         (".", 0),
         ("t-0", 0),
     ],

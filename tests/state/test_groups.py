@@ -464,7 +464,7 @@ def test_what_is_not_there_and_what_is_no_such_directory_have_their_own_exits(tm
     assert run_kdump(["groups", str(tmp_path / "nowhere")], tmp_path).exit == 10
     for verb in ("groups", "transactions"):
         run = run_kdump([verb, str(tmp_path)], tmp_path)
-        assert (run.exit, run.stdout) == (5, b"")
+        assert (run.exit, run.stdout) == (10, b"")
         assert run.stderr.endswith(b": no Kafka files here\n")
     (tmp_path / "file").write_bytes(b"")
     assert run_kdump(["groups", str(tmp_path / "file")], tmp_path).exit == 5
