@@ -99,9 +99,7 @@ def follow(chance: Chance) -> Case:
     files = {name: chance.damage(data) if chance.lie() and data else data for name, data in sorted(files.items())}
     asked = chance.among([[], ["--tail", "2"], ["--from-offset", "0"], ["--key", "k1"], ["--limit", "3"]])
     layout = chance.among([[], ["--format", "json"]])
-    return Case(
-        partitions.below(P, files), [["kdump", "dump", "--follow", "--idle-timeout", "1s", *asked, *layout, P]]
-    )
+    return Case(partitions.below(P, files), [["kdump", "dump", "--follow", "--idle-timeout", "1s", *asked, *layout, P]])
 
 
 def folded(chance: Chance) -> Case:
