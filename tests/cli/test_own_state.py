@@ -9,10 +9,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import kdump as kdump_package
 from tests.support.hot_journal import give_away, hot_journal
 from tests.support.partitions import name, segment, write
 from tests.support.runs import Run, run_kdump
@@ -21,7 +23,6 @@ from tests.support.segments import Record, batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -548,7 +549,8 @@ def test_too_many_open_files_is_the_error_of_what_could_not_be_opened(place: Pat
         "from kdump.__main__ import run; run()"
     )
     words = ["dump", "--follow", "--idle-timeout", "1s", *(f"many/{one}-0" for one in "abcdefghijklmnop")]
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=place, capture_output=True, check=False)
+    env = {**os.environ, "PYTHONPATH": str(Path(kdump_package.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=place, env=env, capture_output=True, check=False)
     assert done.returncode == 5, done.stderr
     assert done.stderr.endswith(b" cannot be opened (ulimit -n allows more): Too many open files\n")
     assert done.stderr.count(b"\n") == 1

@@ -21,11 +21,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.fuzz.chance import Chance
 from tests.fuzz.judge import Judge
-from tests.fuzz.targets import TARGETS, Case, make
+from tests.fuzz.targets import TARGETS, make
 from tests.support import partitions
+
+if TYPE_CHECKING:
+    from tests.fuzz.case import Case
 
 BOTH = 8  # one case of this many is run uncompiled too
 MOST_FINDS = 20  # of one target: one mistake is found again and again

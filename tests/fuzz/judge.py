@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tests.fuzz.targets import Case
+    from tests.fuzz.case import Case
     from tests.support.partitions import Files
 
 EXITS = frozenset({0, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14})  # of the table, without a bug and wrong usage

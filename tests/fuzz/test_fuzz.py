@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fuzz import calls, runner
+from tests.fuzz.case import Case
 from tests.fuzz.chance import Chance
 from tests.fuzz.judge import Judge, files_in, not_json
-from tests.fuzz.targets import TARGETS, Case, make
+from tests.fuzz.targets import TARGETS, make
 from tests.support.runs import FIXTURES
 
 if TYPE_CHECKING:
