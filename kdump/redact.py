@@ -17,6 +17,7 @@ from kdump.finding import Code, Finding
 from kdump.format.checkpoint.checkpoint_file import Checkpoint, Property, TopicPartitionOffset
 from kdump.row import Kind, Row
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.log_dir import is_log_dir
 from kdump.storage.names import OWN_TOPICS, parse_name, parse_partition
 from kdump.storage.paths import AS_OWNER, DID_YOU_MEAN
 from kdump.value import Value, pattern
@@ -46,6 +47,8 @@ _PROPERTIES = frozenset(
 # Sentences that have a name in them which could be anything; what stands before and behind it stays.
 _NAMES_IN = (
     pattern(r"(Malformed line in [a-z ]+ file \[[^\]]*\]: )(.+)()", re.DOTALL),
+    pattern(r"(Input string (?:with prefix )?`)([^`]*)(`)"),
+    pattern(r"(Invalid meta\.properties version string ')(.*)(')", re.DOTALL),
     pattern(r"(For input string: \")([^\"]*[^-+0-9\"][^\"]*)(\")", re.DOTALL),
     pattern(r"(Deserialized node )(.+)( (?:does not have|is not an object))", re.DOTALL),
     pattern(r"(\btransactional id )(.+)( \(producer -?\d+, epoch )", re.DOTALL),
@@ -53,6 +56,7 @@ _NAMES_IN = (
     pattern(r"(\bgroup )(.+)(: its name has a newline)", re.DOTALL),
     pattern(r"(\bcommit of )(.+)(: (?:the value|version) )", re.DOTALL),
 )
+_FORMED = pattern(r"-?[0-9]{1,20}|[A-Za-z0-9_-]{22}")  # numbers and ids as Kafka writes them
 _TOPIC_WORD = "--topic"
 _TOPIC_OPTION = pattern(r"(--topic )('[^']*'|\S+)")
 _PLAIN_TOPIC = pattern(r"[\w.-]+", re.ASCII)
@@ -76,6 +80,7 @@ class Redactor:
         self._key = key
         self._topics: set[str] = set()
         self._odd: dict[str, str] = {}  # topics that are no word of a sentence, by how they stand in one
+        self._directories: set[str] = set()  # in log directories, with names that are none of a partition
         self._paths: dict[str, str] = {}
         self._by = ""  # what the rows of usage are by
 
@@ -147,10 +152,13 @@ class Redactor:
                 names = os.listdir(place)
             except OSError:
                 continue
+            has_partitions = is_log_dir(place)
             for name in names:
                 parsed = parse_partition(name)
                 if parsed is not None:
                     self.topic(parsed.topic)
+                elif has_partitions and os.path.isdir(os.path.join(place, name)):
+                    self._directories.add(name)
 
     def path(self, path: str) -> str:
         """Return a path with the tokens of the topics in it."""
@@ -169,6 +177,7 @@ class Redactor:
         for at in {own, last}:
             if at >= 0 and (at == own or not _is_kafkas(parts[at])):
                 shown[at] = self._directory(parts[at])
+        shown = [self.token(one) if one in self._directories else one for one in shown]
         if self._topics:  # what these two tell is known by now
             shown = [self._within(new) if new == old else new for old, new in zip(parts, shown, strict=True)]
         return "/".join(shown)
@@ -355,8 +364,9 @@ class _Entries(Sequence[Any]):
         entry = self._entries[index]
         if isinstance(entry, TopicPartitionOffset):
             return entry._replace(topic=self._redactor.topic(entry.topic))
-        if isinstance(entry, Property) and isinstance(entry.value, str) and entry.name not in _PROPERTIES:
-            return entry._replace(value=self._redactor.name(entry.value))
+        if isinstance(entry, Property) and isinstance(entry.value, str):
+            is_shown = entry.name in _PROPERTIES and _FORMED.fullmatch(entry.value)
+            return entry if is_shown else entry._replace(value=self._redactor.name(entry.value))
         return entry
 
 

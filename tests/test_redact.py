@@ -476,3 +476,29 @@ def test_each_text_of_an_item_has_its_rule() -> None:
         if name not in NOT_REDACTED and texts - ruled:
             without[name] = texts - ruled
     assert without == {}, "say in redact.py what is seen of them"
+
+
+def test_broken_values_ids_and_odd_directories_are_hidden_too(tmp_path: Path) -> None:
+    """What is wrong is shown where nobody meant it to be: in settings, ids and names that are none."""
+    root = tmp_path / "ld"
+    for name in ("t-0", "SECRETdir", "SECRETtopic-x"):
+        (root / name).mkdir(parents=True)
+    (root / "t-0" / f"{0:020}.log").write_bytes(b"")
+    (root / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: SECRETidSECRETid\n")
+    (root / "meta.properties").write_text("version=1\nnode.id=SECRETnode\ncluster.id=SECRETcluster\n")
+    (tmp_path / "settings").write_text("log.retention.hours=SECRETvalue\n")
+    words = [
+        ("verify", "ld"),
+        ("verify", "ld", "--format", "json"),
+        ("dump", "ld/t-0/partition.metadata"),
+        ("dump", "ld/meta.properties", "--format", "json"),
+        ("cluster", "ld"),
+        ("groups", "ld"),
+        ("du", "ld", "--config", "settings"),
+        ("retention", "ld", "--config", "settings"),
+    ]
+    for one in words:
+        shown, hidden = (run_kdump([*one, *more], tmp_path) for more in ([], ["--redact"]))
+        assert b"SECRET" in shown.stdout + shown.stderr, one
+        assert b"SECRET" not in hidden.stdout + hidden.stderr, one
+        assert hidden.exit == shown.exit

@@ -463,6 +463,19 @@ def _is_sound(name: str, text: str) -> bool:
     return True
 
 
+class BadSettingError(ValueError):
+    """A setting has a value that it cannot have; the message is one sentence.
+
+    Args:
+        name, text: of the setting, and its value.
+        wanted: is wanted in its place.
+    """
+
+    def __init__(self, name: str, text: str, wanted: str) -> None:
+        super().__init__(f"{name}={text}: {wanted} is wanted")
+        self.hidden = f"{name}: {wanted} is wanted"  # the same without the value
+
+
 def read_config(source: Source) -> dict[str, str]:
     """Read a file of settings: Java properties, as server.properties is.
 
@@ -496,4 +509,4 @@ def _value(name: str, text: str) -> object:
     try:
         return _READERS[name](re.sub(r"\s*,\s*", ",", text.strip(_TRIMMED)))
     except ValueError as error:
-        raise ValueError(f"{name}={text}: {error} is wanted") from None
+        raise BadSettingError(name, text, str(error)) from None

@@ -134,7 +134,9 @@ def folder_in(directory: str, folder: str, *, makes: bool = False) -> Iterator[i
                 opened.callback(os.close, at)
             yield at
         except OSError as error:  # a name alone does not say which directory it is in
-            if isinstance(error.filename, str) and os.sep not in error.filename:
+            if error.filename is None:  # of a write
+                error.filename = path
+            elif isinstance(error.filename, str) and os.sep not in error.filename:
                 error.filename = os.path.join(path, error.filename)
             raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
 from kdump.export.state import TEMPORARY, folder_in, new_file
@@ -11,7 +12,7 @@ from kdump.export.tables import FOLDERS, CellType
 from kdump.rows.json_lines import text_or_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     import pyarrow as pa
@@ -90,7 +91,18 @@ class RowFile:
             from kdump.export.redact import redacted
 
             batch = redacted(batch, self._table, self._columns, self._redactor)
-        self._writer.write(batch)
+        with self._named():
+            self._writer.write(batch)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error say which file could not be written."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None:
+                error.filename = os.path.join(*self._place, self._name)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +111,7 @@ class RowFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            with self._file:
+            with self._named(), self._file:
                 self._writer.close()
                 if kind is None:
                     self._file.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -118,10 +119,13 @@ def fail_to_write(error: OSError, *standing: str) -> NoReturn:
     """Say that the answer cannot be written, and end at once: flushing what is left would fail again.
 
     Args:
-        error: of the write.
+        error: of the write; where it names a file it is of that, and not of what goes to stdout.
         standing: what was done all the same, a sentence each.
     """
-    _to_stderr(f"kdump: cannot write the output: {error.strerror}")
+    what = "cannot write the output" if error.filename is None else os.fsdecode(error.filename)
+    if error.errno in (errno.EMFILE, errno.ENFILE):  # no write ends so
+        what = f"{what if error.filename is not None else 'a file'} cannot be opened (ulimit -n allows more)"
+    _to_stderr(f"kdump: {what}: {error.strerror or error}")
     for sentence in standing:
         _to_stderr(f"kdump: {sentence}")
     from kdump.exit_status import Exit  # it knows all findings: most runs that only answer never need them

@@ -7,11 +7,14 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import kdump as kdump_package
 from tests.support.hot_journal import give_away, hot_journal
 from tests.support.partitions import name, segment, write
 from tests.support.runs import Run, run_kdump
@@ -20,7 +23,6 @@ from tests.support.segments import Record, batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -513,3 +515,42 @@ def test_a_verb_that_only_reads_says_that_rows_do_not_count_and_goes_on(how: str
     done = kdump(place, "groups", "__consumer_offsets-0")
     assert done.exit in (5, 6), done.stderr
     assert done.stderr.startswith(f"kdump: {rows.name}: ".encode())
+
+
+# --- what the system refuses --------------------------------------------------------------------------------
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
+@pytest.mark.parametrize(
+    ("args", "exit_"),
+    [
+        (("verify", "logs", "--quiet", "--to", "full/out"), 5),
+        (("export", "logs", "--to", "full/out"), 5),
+        (("verify", "logs", "--quiet", "--scrub", "full/ledger"), 13),
+    ],
+)
+def test_a_full_disk_is_one_line_that_names_the_file(args: tuple[str, ...], exit_: int, place: Path) -> None:
+    """It once said `kdump: None: No space left on device`."""
+    (place / "full").mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", str(place / "full")]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        (place / "full" / "fill").write_bytes(bytes(56 << 10))
+        done = kdump(place, *args)
+    finally:
+        subprocess.run(["umount", str(place / "full")], check=True)
+    assert done.exit == exit_
+    assert done.stderr.decode().splitlines()[-1].startswith("kdump: full/")
+
+
+def test_too_many_open_files_is_the_error_of_what_could_not_be_opened(place: Path) -> None:
+    log_dir(place / "many", "abcdefghijklmnop")
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16)); sys.argv[0] = 'kdump';"
+        "from kdump.__main__ import run; run()"
+    )
+    words = ["dump", "--follow", "--idle-timeout", "1s", *(f"many/{one}-0" for one in "abcdefghijklmnop")]
+    env = {**os.environ, "PYTHONPATH": str(Path(kdump_package.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=place, env=env, capture_output=True, check=False)
+    assert done.returncode == 5, done.stderr
+    assert done.stderr.endswith(b" cannot be opened (ulimit -n allows more): Too many open files\n")
+    assert done.stderr.count(b"\n") == 1

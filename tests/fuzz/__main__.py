@@ -21,12 +21,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.fuzz.chance import Chance
 from tests.fuzz.judge import Judge
 from tests.fuzz.targets import TARGETS, make
 from tests.support import partitions
 from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.fuzz.case import Case
 
 if TYPE_CHECKING:
     from tests.fuzz.case import Case

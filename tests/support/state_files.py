@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 STATUSES = frozenset((0, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14))
-SECONDS = 20  # of a run
+SECONDS = 60  # of a run
 
 
 @dataclass(frozen=True, slots=True)

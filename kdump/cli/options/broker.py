@@ -59,7 +59,7 @@ def given_config(given: Mapping[str, Any]) -> Config:
     try:
         Config(values)
     except ValueError as error:
-        raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
+        raise click.UsageError(escape(f"--config {given['config']}: {_said(error, given)}")) from None
     firm: set[str] = set()
     try:
         for text in given["settings"]:
@@ -73,6 +73,12 @@ def given_config(given: Mapping[str, Any]) -> Config:
         return Config(values, frozenset(firm), has_file=given["config"] is not None, release=release)
     except ValueError as error:
         raise click.UsageError(escape(str(error))) from None
+
+
+def _said(error: ValueError, given: Mapping[str, Any]) -> str:
+    """What is wrong with a file of settings; without the value where nothing of it may be seen."""
+    is_hidden = given.get("redact") or given.get("redact_key") is not None
+    return getattr(error, "hidden", str(error)) if is_hidden else str(error)
 
 
 def configured(given: Mapping[str, Any]) -> Config:
