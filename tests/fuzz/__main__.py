@@ -27,7 +27,6 @@ from tests.fuzz.chance import Chance
 from tests.fuzz.judge import Judge
 from tests.fuzz.targets import TARGETS, make
 from tests.support import partitions
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.fuzz.case import Case
