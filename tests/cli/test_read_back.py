@@ -146,7 +146,7 @@ def rows_of(args: tuple[str, ...], place: Path) -> list[text_facts.Row]:
         return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(97)
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize(("args", "differing"), READERS, ids=lambda one: " ".join(one) if isinstance(one, list) else "")
 @pytest.mark.parametrize("place", places(), ids=lambda path: path.name)
@@ -164,7 +164,7 @@ def test_text_has_the_facts_of_json(
     assert not rows or differing(text_facts.Told(lines), rows) == []
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(41)
 @pytest.mark.parametrize("args", [one for one, _ in READERS[7:]], ids=" ".join)
 @pytest.mark.parametrize("place", places(), ids=lambda path: path.name)
 def test_so_have_the_lines_of_what_asks_about_one_partition(place: Path, args: list[str], tmp_path: Path) -> None:

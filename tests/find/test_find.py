@@ -310,7 +310,10 @@ def test_what_is_no_offset_is_refused(text: str) -> None:
 
 
 # --- the command --------------------------------------------------------------------------------------------
-KEYS = ["type", "query", "offset", "timestamp", "leaderEpoch", "file", "position", "baseOffset", "lastOffset", "error"]
+KEYS = [
+    "type", "query", "offset", "timestamp", "leaderEpoch", "file", "position", "baseOffset", "lastOffset", "error",
+    "partition",
+]  # fmt: skip
 
 
 def find(*args: str, cwd: Path = NODE) -> tuple[int, list[str], list[str]]:
@@ -324,6 +327,7 @@ def test_a_location_has_the_keys_of_the_contract() -> None:
     location = json.loads(line)
     assert list(location) == KEYS
     assert (location["offset"], location["baseOffset"], location["lastOffset"], location["error"]) == (45, 41, 45, None)
+    assert location["partition"] == "plain-0"
 
 
 @pytest.mark.parametrize(
@@ -359,14 +363,16 @@ def test_a_directory_without_a_segment_has_nothing_there(name: str, what: str, t
     for args in (["find-time", name, "2026-01-01"], ["find-offset", name, "5"], ["find-offset", name, "-"]):
         run = run_kdump(args, tmp_path)
         assert (run.exit, run.stdout) == (10, b"")
-        told = f"kdump: {name}: no segment in this {what}; name a partition directory, or a log.dir with --topic-p"
+        told = f"kdump: {name}: no segment in this {what}; name a partition directory, or a log.dir with --topic T"
         assert run.stderr.decode().splitlines()[-1].startswith(told)
 
 
 def test_a_log_dir_without_a_partition_named_is_not_read_and_one_of_its_partitions_is_named() -> None:
     status, stdout, stderr = find("find-offset", ".", "3")
     assert (status, stdout) == (5, [])
-    (named,) = re.findall(r"^kdump: \.: this is a log\.dir: say which .* example --topic-partition (\S+)$", stderr[-1])
+    (named,) = re.findall(
+        r"^kdump: \.: this is a log\.dir: say which .* example --topic \S+, or --topic-partition (\S+)$", stderr[-1]
+    )
     assert not named.startswith("__"), "few look for a message in Kafka's own topics"
     assert find("find-offset", ".", "earliest", "--topic-partition", named)[0] in (0, 10)
 

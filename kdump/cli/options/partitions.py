@@ -10,7 +10,7 @@ from kdump.cli.options.engine import roots_of
 from kdump.cli.options.help import option, options
 from kdump.exit_status import Exit
 from kdump.render.commentary import say
-from kdump.storage.paths import base_name, exists, parent
+from kdump.storage.paths import DID_YOU_MEAN, base_name, exists, parent
 from kdump.words.escape import escape
 from kdump.words.numbers import some_of
 
@@ -141,16 +141,26 @@ def _within(path: str, given: dict[str, Any], *, is_directory: bool) -> Iterator
 
 def _end_without(given: dict[str, Any], paths: Sequence[str]) -> NoReturn:
     """End, as no partition is meant: say which ones are there."""
+    from difflib import get_close_matches
+
     from kdump.storage.directory import DirectoryListing, expanded
 
     listings = [DirectoryListing(path) for path, is_directory in expanded(paths) if is_directory]
     there = sorted({base_name(one) for listing in listings for one in listing.partitions()}, key=_own_last)
-    topics = {name.rpartition("-")[0] for name in given["topic_partitions"]}
-    near = [name for name in there if name.rpartition("-")[0] in topics] or there
+    asked = [*given["topics"], *map(_topic, given["topic_partitions"])]
+    of_topic = [name for name in there if _topic(name) in asked]
+    meant = get_close_matches(asked[0], map(_topic, there), 1)
+    near = of_topic or [name for name in there if _topic(name) in meant] or there
     what = some_of([*given["topics"], *given["topic_partitions"]], _NAMED)
-    hint = f"; here are {some_of(near, _NAMED)}" if near else ""
+    hint = f"; here {'is' if len(near) == 1 else 'are'} {some_of(near, _NAMED)}" if near else ""
+    if meant and not of_topic:
+        hint = f"{DID_YOU_MEAN}{some_of(near, _NAMED)}?"
     say(f"kdump: no partition of {escape(what)} is in {escape(some_of(list(paths), _NAMED))}{escape(hint)}")
     sys.exit(Exit.NOT_FOUND)
+
+
+def _topic(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 def _own_last(name: str) -> tuple[bool, str]:
