@@ -23,6 +23,7 @@ from kdump.storage.own_files import (
     read_own,
 )
 from kdump.storage.paths import absolute, exists, is_remote
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,8 +37,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = r"topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+"
 _PART = r"-?[0-9]{1,20}-[0-9]{10,20}-[0-9a-f]{16}"
 _FILE = r"[0-9a-f]{16}"  # of a table of verdicts
-_LEFT = re.compile(rf"\..+\.[0-9a-f]{{4,8}}{re.escape(TEMPORARY)}")  # of rows, by a killed run
-_LEFT_STATE = re.compile(rf"({_PLAN}|({_PART}|{_FILE}){_NOTE})\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}")
+_LEFT = pattern(rf"\..+\.[0-9a-f]{{4,8}}{re.escape(TEMPORARY)}")  # of rows, by a killed run
+_LEFT_STATE = pattern(rf"({_PLAN}|({_PART}|{_FILE}){_NOTE})\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}")
 
 
 class NotThisExportError(ValueError):
