@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.damage_cases import damage_cases
-from tests.support.runs import run_kdump
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
