@@ -63,7 +63,7 @@ def closed(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "args",
     [
-        ["verify", "t-0"],
+        ["verify", "t-0", "--format", "lines"],
         ["dump", "t-0"],
         ["find-offset", "t-0", "2999"],
         ["find-offset", "t-0", "2999", "--scan"],

@@ -27,8 +27,8 @@ SEGMENT = "00000000000000000000.log"
 
 
 def test_a_release_is_not_claimed_before_its_tool_can_be_compared() -> None:
-    assert list(DIALECTS) == ["4.3", "4.2", "3.9"]
-    assert DEFAULT.release == "4.3"
+    assert list(DIALECTS) == ["4.4", "4.3", "4.2", "3.9"]
+    assert DEFAULT.release == "4.4"
 
 
 @pytest.mark.parametrize(

@@ -287,9 +287,9 @@ FALLEN = [batch(first, PAIR, epoch=epoch) for first, epoch in ((0, 1), (2, 0), (
 
 FIXTURES |= {
     "log-o01-offset-below-name": Fixture(
-        "the log of offset 0 has the name of offset 2",
-        {**segment(2, [B]), name(2): A + B, EPOCHS: EPOCH_0},
-        [("O01", "error", name(2), 0, SIZE)],
+        "the log of offset 0 has the name of offset 2, and no other file tells which is right",
+        {**segment(2, [B]), name(2): A + B},
+        [("O01", "error", name(2), 0, SIZE), ("K04", "note", EPOCHS, None, None)],
     ),
     "log-o02-offset-overflow": Fixture(
         "the last offset is 2147483648 too high",
