@@ -26,6 +26,7 @@ from tests.support.segments import batch
 from tests.support.verify_runs import items_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from click.testing import Result
