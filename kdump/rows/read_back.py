@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.format.java_values import MAX_LONG, MIN_LONG
 from kdump.row import Kind
 from kdump.storage.json_rows import COUNT, shown
-from kdump.storage.json_rules import BadValueError, each_of, fields, items, maybe, number, one_of, text
+from kdump.storage.json_rules import BadValueError, each_of, fields, in_base64, items, maybe, number, one_of, text
 
 if TYPE_CHECKING:
     from kdump.row import Column, Row
@@ -17,7 +17,7 @@ _LONG = number(MIN_LONG, MAX_LONG)
 _OF_KIND: dict[Kind, Rule] = {
     **dict.fromkeys((Kind.COUNT, Kind.SIZE, Kind.POSITION), COUNT),
     **dict.fromkeys((Kind.NUMBER, Kind.OFFSET, Kind.TIME, Kind.INT), _LONG),
-    **dict.fromkeys((Kind.PATH, Kind.PARTITION, Kind.DATA), shown),
+    **dict.fromkeys((Kind.PATH, Kind.PARTITION), shown),
     Kind.FLAG: one_of(True, False),
 }
 _RULES: dict[type[Row], Rule] = {}
@@ -40,6 +40,8 @@ def _column(of: type[Row], column: Column) -> Rule:
     rule = _value if column.kind is Kind.VALUE else _OF_KIND.get(column.kind, text)
     if column.kind in (Kind.JSON, Kind.HEADERS):
         rule = _anything
+    elif column.kind is Kind.DATA:
+        rule = _data
     if column.of is not None:
         rule = rule_of(column.of)
     elif column.words:
@@ -52,6 +54,14 @@ def _column(of: type[Row], column: Column) -> Rule:
 
 def _value(value: object, path: str) -> None:
     (text if isinstance(value, str) else _LONG)(value, path)
+
+
+def _data(value: object, path: str) -> None:
+    """Bytes of a record, of any number that a line may have: text of any characters, or Base64."""
+    if isinstance(value, dict):
+        fields({"base64": in_base64})(value, path)
+    elif not isinstance(value, str):
+        raise BadValueError(path, "is no text")
 
 
 def _anything(value: object, path: str) -> None:

@@ -103,6 +103,11 @@ def hexes(digits: int | None = None) -> Rule:
 def encoded(value: object, path: str) -> None:
     """Bytes in Base64."""
     text(value, path, 2 * _MOST_TEXT)
+    in_base64(value, path)
+
+
+def in_base64(value: object, path: str) -> None:
+    """Bytes in Base64, of any number."""
     try:
         base64.b64decode(str(value), validate=True)
     except (binascii.Error, ValueError):

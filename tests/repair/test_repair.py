@@ -87,7 +87,7 @@ def run(*args: object) -> tuple[int, str, str]:
 
 def unwrapped(text: str) -> str:
     """Return text of plans with a command, and the end of a long sentence, in the line in which they begin."""
-    return re.sub(r"\n +(?=kdump |with --apply|/)", " ", text)
+    return re.sub(r"\n +(?=kdump |with --apply|--apply|or without|without|/)", " ", text)
 
 
 def apply_plan(plan: Plan, quarantine: Path) -> None:

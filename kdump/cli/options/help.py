@@ -9,6 +9,7 @@ import click
 
 from kdump.render.commentary import end_on_interrupt
 from kdump.value import pattern
+from kdump.words.command import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -188,7 +189,8 @@ def brief_help(command: Command, ctx: click.Context) -> str:
         formatter.write_dl([(written, _in_brief(said)) for written, said in rows], col_max=_BRIEF)
     explains = ". What a finding means: kdump explain CODE" if "--fail-on" in records else ""
     formatter.write_paragraph()
-    formatter.write(f"Every option: kdump help {ctx.info_name}{explains}\n")
+    how = command_line("help", str(ctx.info_name))
+    formatter.write(f"Every option: {how}{explains}\n")
     command.format_examples(formatter)
     return formatter.getvalue().rstrip("\n")
 

@@ -66,7 +66,9 @@ class HeaderChecks:
         self._file = file
         self._report = report
         around = EpochsAround() if around is None else around
-        self.offsets = OffsetFold(file, report, segment, next_base, known_end, around.begins, span_of)
+        self.offsets = OffsetFold(
+            file, report, segment, next_base, known_end=known_end, begins=around.begins, span_of=span_of
+        )
         self.epochs = EpochFold(file, report, around)
         self._sequences = SequenceFold(file, report)
         self.follow_producers = True  # look at sequences; off for topics where they say nothing

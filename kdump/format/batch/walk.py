@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
@@ -58,6 +58,15 @@ class WalkState(Value):
     producers: dict[int, tuple[int, int]]
     resync: tuple[object, ...]  # what the search after damage has found and spent
     ended: bool = False  # the log was walked to its end
+
+
+def _span_at(log: Source, position: int) -> int | None:
+    """How far the last offset of the legacy wrapper at a position lies above its first one; None for nobody knows."""
+    from kdump.format.read_limits import ReadLimits
+    from kdump.format.record.wrapper import offsets_inside  # few logs are that old, and hardly one is odd
+
+    found = offsets_inside(log, position, ReadLimits())
+    return None if found is None else found[1] - found[0]
 
 
 class CheckedWalk:
@@ -106,16 +115,10 @@ class CheckedWalk:
         self._resync = Resync(source, hints, search=resync)
         self._fresh = self._resync.state
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
-        self.checks = HeaderChecks(source.name, report, segment, next_base, known_end, around, self._span_of)
+        self.checks = HeaderChecks(
+            source.name, report, segment, next_base, known_end, around, span_of=partial(_span_at, source)
+        )
         self._ended = False
-
-    def _span_of(self, position: int) -> int | None:
-        """How far the last offset of a legacy wrapper lies above its first one; None where it cannot be read."""
-        from kdump.format.read_limits import ReadLimits
-        from kdump.format.record.wrapper import offsets_inside  # few logs are that old, and hardly one is odd
-
-        found = offsets_inside(self._source, position, ReadLimits())
-        return None if found is None else found[1] - found[0]
 
     @cached_property
     def _judge(self) -> Judge:

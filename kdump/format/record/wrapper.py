@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import ignore
 from kdump.format.batch import layout
-from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.window import Window, header_at
 from kdump.format.record.reader import RecordReader
-from kdump.format.source import BytesSource
 
 if TYPE_CHECKING:
     from kdump.format.read_limits import ReadLimits
@@ -35,17 +33,17 @@ def offsets_inside(log: Source, position: int, limits: ReadLimits) -> tuple[int,
     Args:
         log, position, limits: as above.
     """
-    header = log.read_at(position, layout.LOG_OVERHEAD)
-    size = int.from_bytes(header[layout.SIZE_AT :], "big", signed=True) + layout.LOG_OVERHEAD
-    if not layout.LOG_OVERHEAD < size <= limits.max_batch_bytes:
+    row = header_at(log, position)
+    if row is None or row[layout.SIZE] > limits.max_batch_bytes:
         return None
-    data = log.read_at(position, size)
-    walk = CheckedWalk(BytesSource(data, log.name), ignore, next_base=None, max_batch_bytes=limits.max_batch_bytes)
-    reader = RecordReader.within(limits)
+    data = log.read_at(position, row[layout.SIZE])
+    if len(data) < row[layout.SIZE]:
+        return None
+    window = Window(memoryview(data), position, row, 1)
+    window.fill_crcs()
     found = None
-    for window in walk.windows():
-        for chunk in reader.chunks(window.batch(0)):
-            if chunk.filled:
-                last = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
-                found = chunk.rows[layout.R_OFFSET] if found is None else found[0], last
+    for chunk in RecordReader.within(limits).chunks(window):
+        if chunk.filled:
+            last = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
+            found = chunk.rows[layout.R_OFFSET] if found is None else found[0], last
     return found

@@ -137,7 +137,7 @@ def _seen(cells: Sequence[int], wrappers: Wrappers, log: int) -> SeenBatch:
     if is_wrapper:
         first, count = wrappers.at(position) or (last, 1)
         first = min(first, last - count + 1)
-    return SeenBatch(first, size, crc, last, position, sequence, log, is_wrapper)
+    return SeenBatch(first, size, crc, last, position, sequence, log=log, is_wrapper=is_wrapper)
 
 
 def with_neighbours(rows: Iterable[SeenBatch]) -> Iterator[Neighbourhood]:
