@@ -61,9 +61,9 @@ def test_replicas_are_compared_in_tasks() -> None:
     assert len(folders) == 3
     for folder in folders:
         paths = [folder / path for path in json.loads((folder / "expect.json").read_text())["paths"]]
-        local = run("verify", "--replicas", *paths)
+        local = run("verify", "--replicas", "--notes", *paths)
         assert "D0" in local.stdout
-        assert run("verify", "--replicas", "--engine", "spark", *paths).stdout == local.stdout
+        assert run("verify", "--replicas", "--notes", "--engine", "spark", *paths).stdout == local.stdout
 
 
 def test_the_bad_disk_is_named(tree: list[str], tmp_path: Path) -> None:
@@ -200,9 +200,9 @@ def _compare(spark: SparkSession, here: str, url: str) -> None:
         there = [row.replace(url, here) for row in sorted_rows(frame.load(url).toArrow())]
         assert there == sorted_rows(frame.load(here).toArrow())
         assert there
-    local = run("verify", here)
+    local = run("verify", "--format", "lines", here)  # each fact of any length in one line
     assert "B01" in local.stdout
-    there_said = run("verify", url)
+    there_said = run("verify", "--format", "lines", url)
     assert there_said.stdout.replace(url, here) == local.stdout
     assert there_said.exit_code == local.exit_code == 3
     assert run("verify", "s3://dumps/nothing").exit_code == 10
