@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from kdump.row import Row
     from kdump.storage.fsops import FileOps
 
+_OTHERS_WRITE = 0o022
+"""Rows that others may write are not believed when they are read again."""
+
 
 class ChangedError(Exception):
     """A source changed while it was read; the sentence says which."""
@@ -249,7 +252,7 @@ class LineWriter:
         if data is not None:
             writer.put_file(FileKind.PARTITION_METADATA.value, data)
         dress(staging.directory, settings._replace(mode=settings.mode | (settings.mode & 0o444) >> 2), self._ops)
-        dress(staging.rows_file, settings, self._ops)
+        dress(staging.rows_file, settings._replace(mode=settings.mode & ~_OTHERS_WRITE), self._ops)
         self.rows.finish(self._known_end)
         result = self._salvaged(writer, start)
         self.standing = Standing() if self.rows.among else self._work.standing(self._line, result)

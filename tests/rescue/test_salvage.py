@@ -1403,6 +1403,17 @@ def test_what_is_kept_beside_new_partitions_has_one_line_and_alone_all_of_it(tmp
     assert again.count("  no copy of it is damaged: ") == 2
 
 
+def test_rows_of_logs_that_a_group_may_write_are_its_own_all_the_same(tmp_path: Path) -> None:
+    source = copy(tmp_path, 1, line((0, 4, 1)), None)
+    for path in (tmp_path / source).iterdir():
+        path.chmod(0o664)
+    command = ["salvage", source, "--to", "out"]
+    assert run_kdump(command, tmp_path).exit == 0
+    assert (tmp_path / "out" / ROWS).stat().st_mode & 0o777 == 0o644
+    again = run_kdump(command, tmp_path)
+    assert (again.exit, again.stderr) == (0, b"")
+
+
 def test_what_a_former_run_has_made_is_kept_and_said_to_be(tmp_path: Path) -> None:
     source = copy(tmp_path, 1, line((0, 4, 1)), None)
     command = ["salvage", source, "--to", "out", "--format", "json"]
