@@ -157,9 +157,8 @@ class SegmentReading:
 
         Source: AbstractLegacyRecordBatch.
         """
-        at, rows = k * layout.BATCH_WIDTH, window.rows
-        if rows[at + layout.MAGIC] >= layout.MAGIC_V2 or not rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
-            return rows[at + layout.BASE_OFFSET]
+        if not window.is_wrapper(k):
+            return window.cell(k, layout.BASE_OFFSET)
         found = find_record(self._offsets, FoundBatch(number, window, k), lambda _time, _at: True)
         if isinstance(found, FoundRecord):
             return found.offset

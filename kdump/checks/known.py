@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity, Trait
@@ -66,7 +68,14 @@ class KnownLosses:
 
     def covers(self, partition: str, first: int, last: int) -> bool:
         """Tell whether all of some offsets are known."""
-        return any(begin <= first and last <= end for begin, end in self._ranges.get(partition, ()))
+        known = next(self._from(partition, first), None)
+        return known is not None and known[0] <= first and last <= known[1]
+
+    def _from(self, partition: str, offset: int) -> Iterator[tuple[int, int]]:
+        """Yield the known ranges of a partition that end at an offset or behind it, rising."""
+        ranges = self._ranges.get(partition, [])
+        for at in range(bisect_left(ranges, offset, key=itemgetter(1)), len(ranges)):
+            yield ranges[at]
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items of verify: what is known is a loss that does not count, and a finding about it is a note."""
@@ -87,10 +96,10 @@ class KnownLosses:
             yield loss
             return
         at = loss.offset
-        for begin, end in self._ranges.get(loss.partition, ()):
+        for begin, end in self._from(loss.partition, at):
             first, last = max(begin, at), min(end, loss.last_offset)
             if first > last:
-                continue
+                break
             if at < first:
                 yield self._new(loss, at, first - 1)
             self._met[loss.path] = self._met.get(loss.path, 0) + last - first + 1

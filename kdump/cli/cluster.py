@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from kdump.cli.options import complete
 from kdump.cli.options.common import format_option, limits_of
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import topics_option
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, run, state_options, time_words, to_list, when
 from kdump.format.java_values import MAX_LONG
@@ -32,15 +32,7 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@option(
-    "--topic",
-    "topics",
-    group="Selection",
-    multiple=True,
-    metavar="T",
-    shell_complete=complete.topics,
-    help="Only this topic; may be given again.",
-)
+@topics_option("Only this topic")
 @at_option
 @option("--at-offset", group="Selection", type=_OFFSET, metavar="N", help="The state after the record at this offset.")
 @option("--diff", group="Selection", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")

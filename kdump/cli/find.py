@@ -262,7 +262,7 @@ class _Run:
             config=given_config(self._given),
         )
         name = parse_partition(base_name(path if is_dir(path) else parent(path)))
-        return None if name is None else f"{name.topic}-{name.partition}", finder
+        return (None if name is None else name.topic_partition), finder
 
     def failed(self, error: UnreadableError | OSError) -> None:
         """Say what could not be read; end where it is stdout that takes no more."""

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from kdump.broker.clusters import partition_count
-from kdump.cli.options import complete
 from kdump.cli.options.common import format_option, limits_of
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import topics_option
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, run, state_options, time_words, to_list, when
 from kdump.render.commentary import say, write
@@ -35,15 +35,7 @@ from kdump.storage.names import OFFSETS_TOPIC
 @option(
     "--group", "groups_", group="Selection", multiple=True, metavar="G", help="Only this group; may be given again."
 )
-@option(
-    "--topic",
-    "topics",
-    group="Selection",
-    multiple=True,
-    metavar="T",
-    shell_complete=complete.topics,
-    help="Only commits of this topic; may be given again.",
-)
+@topics_option("Only commits of this topic")
 @at_option
 @option("--diff", group="Selection", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
 @option(

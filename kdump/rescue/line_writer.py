@@ -10,6 +10,7 @@ from kdump.broker.missing.ranges import MissingRange
 from kdump.broker.producer.transaction_fates import TransactionFates
 from kdump.finding import Code
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.findings import BASE_OFFSET
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
@@ -22,6 +23,7 @@ from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
+from kdump.storage.own_files import OTHERS_WRITE
 from kdump.words.numbers import span
 
 if TYPE_CHECKING:
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from kdump.rescue.target import Staging, Target
     from kdump.row import Row
     from kdump.storage.fsops import FileOps
-
-_OTHERS_WRITE = 0o022
-"""Rows that others may write are not believed when they are read again."""
 
 
 class ChangedError(Exception):
@@ -252,7 +251,7 @@ class LineWriter:
         if data is not None:
             writer.put_file(FileKind.PARTITION_METADATA.value, data)
         dress(staging.directory, settings._replace(mode=settings.mode | (settings.mode & 0o444) >> 2), self._ops)
-        dress(staging.rows_file, settings._replace(mode=settings.mode & ~_OTHERS_WRITE), self._ops)
+        dress(staging.rows_file, settings._replace(mode=settings.mode & ~OTHERS_WRITE), self._ops)
         self.rows.finish(self._known_end)
         result = self._salvaged(writer, start)
         self.standing = Standing() if self.rows.among else self._work.standing(self._line, result)
@@ -362,7 +361,7 @@ class LineWriter:
         extras: list[tuple[int, Row]] = []
         for one in self._work.read:
             for patch, finding in zip(one.facts.patches, one.facts.fields, strict=True):
-                offset = finding.true_offset if finding.field == "baseOffset" else finding.offset
+                offset = finding.true_offset if finding.field == BASE_OFFSET else finding.offset
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
                 extras.append((offset if isinstance(offset, int) else -1, row))

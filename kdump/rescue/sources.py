@@ -73,7 +73,7 @@ def partition_name(directory: str) -> str | None:
     found = parse_partition(name)
     if found is None or (found.state and len(name) >= _LONGEST_NAME):
         return None
-    bare = f"{found.topic}-{found.partition}" if found.state else name
+    bare = found.topic_partition if found.state else name
     return bare if is_partition_name(bare) else None
 
 

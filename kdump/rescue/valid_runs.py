@@ -206,7 +206,7 @@ class ValidRunBuilder:
 def first_offset(window: Window, k: int, wrappers: Wrappers) -> int:
     """Return the first offset of a batch: that of a compressed wrapper is inside."""
     first = window.cell(k, layout.BASE_OFFSET)
-    if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 and window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
+    if window.is_wrapper(k):
         inner = wrappers.at(window.cell(k, layout.POSITION))
         first = window.cell(k, layout.LAST_OFFSET) if inner is None else inner[0]
     return first

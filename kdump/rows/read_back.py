@@ -14,10 +14,32 @@ if TYPE_CHECKING:
     from kdump.storage.json_rules import Rule
 
 _LONG = number(MIN_LONG, MAX_LONG)
+
+
+def _value(value: object, path: str) -> None:
+    (text if isinstance(value, str) else _LONG)(value, path)
+
+
+def _data(value: object, path: str) -> None:
+    """Bytes of a record, of any number that a line may have: text of any characters, or Base64."""
+    if isinstance(value, dict):
+        fields({"base64": in_base64})(value, path)
+    elif not isinstance(value, str):
+        raise BadValueError(path, "is no text")
+
+
+def _anything(value: object, path: str) -> None:
+    if isinstance(value, float) and value != value:  # NaN is no JSON
+        raise BadValueError(path, "is no number")
+
+
 _OF_KIND: dict[Kind, Rule] = {
     **dict.fromkeys((Kind.COUNT, Kind.SIZE, Kind.POSITION), COUNT),
     **dict.fromkeys((Kind.NUMBER, Kind.OFFSET, Kind.TIME, Kind.INT), _LONG),
     **dict.fromkeys((Kind.PATH, Kind.PARTITION), shown),
+    **dict.fromkeys((Kind.JSON, Kind.HEADERS), _anything),
+    Kind.DATA: _data,
+    Kind.VALUE: _value,
     Kind.FLAG: one_of(True, False),
 }
 _RULES: dict[type[Row], Rule] = {}
@@ -37,11 +59,7 @@ def rule_of(of: type[Row]) -> Rule:
 
 
 def _column(of: type[Row], column: Column) -> Rule:
-    rule = _value if column.kind is Kind.VALUE else _OF_KIND.get(column.kind, text)
-    if column.kind in (Kind.JSON, Kind.HEADERS):
-        rule = _anything
-    elif column.kind is Kind.DATA:
-        rule = _data
+    rule = _OF_KIND.get(column.kind, text)
     if column.of is not None:
         rule = rule_of(column.of)
     elif column.words:
@@ -50,20 +68,3 @@ def _column(of: type[Row], column: Column) -> Rule:
         is_of_pairs = of.__annotations__.get(column.attribute, "").startswith("tuple[tuple[")
         rule = items(each_of(rule, rule) if is_of_pairs else rule)
     return maybe(rule) if column.is_optional else rule
-
-
-def _value(value: object, path: str) -> None:
-    (text if isinstance(value, str) else _LONG)(value, path)
-
-
-def _data(value: object, path: str) -> None:
-    """Bytes of a record, of any number that a line may have: text of any characters, or Base64."""
-    if isinstance(value, dict):
-        fields({"base64": in_base64})(value, path)
-    elif not isinstance(value, str):
-        raise BadValueError(path, "is no text")
-
-
-def _anything(value: object, path: str) -> None:
-    if isinstance(value, float) and value != value:  # NaN is no JSON
-        raise BadValueError(path, "is no number")

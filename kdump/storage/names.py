@@ -110,6 +110,11 @@ class PartitionName(Value):
     state: str
 
     @property
+    def topic_partition(self) -> str:
+        """The name TOPIC-N, without the state."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
     def is_raft_log(self) -> bool:
         """Whether it is the metadata log, which the Raft layer always loads as after an unclean shutdown.
 

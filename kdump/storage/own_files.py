@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+"""Rights with which somebody else may have written a file: it is not believed then."""
 _MOST_LINKS = 40  # on the way to a directory, as Linux has it
 _OPEN_TO_ITS_OWNER = 0o755
 _KINDS = {errno.ELOOP: "is a symbolic link", errno.ENXIO: "is a special file", errno.ENOTDIR: "is no directory"}
@@ -48,7 +49,7 @@ def demand_ours(path: str, uid: int, mode: int, owners: Collection[int] | None =
         RefusedError: somebody else may have written it.
     """
     _demand_owner(path, uid, {os.geteuid(), 0} if owners is None else owners, is_file=stat.S_ISREG(mode))
-    if mode & _OTHERS and not (sticky and mode & stat.S_ISVTX):
+    if mode & OTHERS_WRITE and not (sticky and mode & stat.S_ISVTX):
         why = f"others may write it (mode {stat.S_IMODE(mode):04o}), so nobody knows who has"
         closing = ShellCommand("chmod", "go-w", named(path))
         raise RefusedError(f"{path}: {why}; when you know that nobody changed it: {closing}")
@@ -345,7 +346,7 @@ def why_not_of_owner(path: str, rows: os.stat_result, data: os.stat_result) -> s
         whose = f"user {data.st_uid}{owner_name(data.st_uid, ' (%s)')}"
         why = f"belongs to user {rows.st_uid}{owner_name(rows.st_uid, ' (%s)')}, and the data beside it to {whose}"
         return f"{path}: {why}: not taken for what kdump has written"
-    if rows.st_mode & _OTHERS & ~data.st_mode:
+    if rows.st_mode & OTHERS_WRITE & ~data.st_mode:
         why = f"others may write it (mode {stat.S_IMODE(rows.st_mode):04o}), and not the data beside it"
         return f"{path}: {why}: not taken for what kdump has written"
     return None

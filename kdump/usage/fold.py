@@ -101,7 +101,7 @@ class UsagePart:
             return None
         if self.parsed is None:
             return base_name(self.path)
-        return self.parsed.topic if by == "topic" else f"{self.parsed.topic}-{self.parsed.partition}"
+        return self.parsed.topic if by == "topic" else self.parsed.topic_partition
 
     def has_names(self, by: str) -> bool:
         """Whether records of it have a name."""

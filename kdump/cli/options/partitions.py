@@ -15,23 +15,34 @@ from kdump.words.escape import escape
 from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import NoReturn
 
+    from kdump.cli.options.help import Decorated
     from kdump.export.origin import Root
     from kdump.storage.names import PartitionName
 
 _NAMED = 3  # of what is asked for
 
-topic_option = option(
-    "--topic",
-    "topics",
-    group="Selection",
-    multiple=True,
-    metavar="T",
-    shell_complete=complete.topics,
-    help="Only the partitions of this topic; may be given again.",
-)
+
+def topics_option(what: str) -> Callable[[Decorated], Decorated]:
+    """Make the option --topic, which may be given again.
+
+    Args:
+        what: is meant of a topic, as the help begins.
+    """
+    return option(
+        "--topic",
+        "topics",
+        group="Selection",
+        multiple=True,
+        metavar="T",
+        shell_complete=complete.topics,
+        help=f"{what}; may be given again.",
+    )
+
+
+topic_option = topics_option("Only the partitions of this topic")
 topic_partition_option = option(
     "--topic-partition",
     "topic_partitions",
@@ -118,7 +129,7 @@ def _within(path: str, given: dict[str, Any], *, is_directory: bool) -> Iterator
     from kdump.storage.names import parse_partition
 
     def is_meant(name: PartitionName) -> bool:
-        return name.topic in given["topics"] or f"{name.topic}-{name.partition}" in given["topic_partitions"]
+        return name.topic in given["topics"] or name.topic_partition in given["topic_partitions"]
 
     own = parse_partition(base_name(path if is_directory else parent(path)))
     if own is not None:

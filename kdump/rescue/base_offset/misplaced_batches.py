@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.batch.base_offset.findings import BASE_OFFSET
 from kdump.format.batch.header_fields import Overlay
-from kdump.rescue.base_offset.seen import FIELD, are_same_bytes, seen_at, seen_in, with_neighbours
+from kdump.rescue.base_offset.seen import are_same_bytes, seen_at, seen_in, with_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +41,7 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
     """
     facts, runs = own.facts, own.facts.runs
     pairs = zip(facts.patches, facts.fields, strict=True)
-    guessed = {patch.position: one.true_offset for patch, one in pairs if one.field == FIELD}
+    guessed = {patch.position: one.true_offset for patch, one in pairs if one.field == BASE_OFFSET}
     unplaced = {place.position for place in facts.places if place.is_unplaced}
     if not (runs or unplaced):
         return []

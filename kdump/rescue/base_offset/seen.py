@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.findings import BASE_OFFSET
 from kdump.format.batch.window import header_at
 from kdump.value import TupleValue
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from kdump.rescue.scanned_log import ScannedLog
     from kdump.rescue.valid_runs import Wrappers
 
-FIELD = "baseOffset"
-"""The field that may be wrong."""
 _PIECE = 1024 * 1024
 _COLUMNS = (
     layout.MAGIC,
@@ -98,7 +97,7 @@ class SeenBatch(TupleValue):
         """
         found = Finding(Code.O03, log, self.position, self.size, offset=self.first, last_offset=self.last)
         behind = self.last - self.first if self.is_wrapper else 0  # the header of a wrapper has its last offset
-        return found.replace(field=FIELD, expected=offset + behind, found=self.first + behind)
+        return found.replace(field=BASE_OFFSET, expected=offset + behind, found=self.first + behind)
 
 
 class Neighbourhood(TupleValue):

@@ -38,10 +38,15 @@ class OffsetFindings:
     ) -> None:
         """A finding about a batch: its last offset, and the name of a field, what was found there, and expected."""
         name, found, expected = field
-        if name == BASE_OFFSET:
-            found, expected = held.stored, None if expected is None else held.field(expected)
         place = held.position, held.size, False, held.first, last
         self._report(Finding(code, self._file, *place, name, expected, found, values=values))
+
+    def _of_base_offset(
+        self, code: Code, held: HeaderFacts, last: int | None, expected: int | None, values: Values
+    ) -> None:
+        """A finding about the base offset of a batch: its last offset, and the base offset that it should have."""
+        field = BASE_OFFSET, held.stored, None if expected is None else held.field(expected)
+        self._of_batch(code, held, last, field, values)
 
     def gap(self, before: Before, held: HeaderFacts) -> None:
         """Tell of offsets that are missing before a batch, where nothing else than a hole is there."""
@@ -64,7 +69,7 @@ class OffsetFindings:
         else:
             why = f"is too far above {of_file}"
         code = Code.O01 if below else Code.O02
-        self._of_batch(code, held, held.true_last, (BASE_OFFSET, first, expected), {"why": why})
+        self._of_base_offset(code, held, held.true_last, expected, {"why": why})
 
     def wrong(
         self, held: HeaderFacts, before: Before, after: HeaderFacts | None, ends: Ends, expected: int | None
@@ -84,7 +89,7 @@ class OffsetFindings:
             why = f"lies above the end of the log by its other files, {log_end}, where this batch fits exactly"
         code = Code.O01 if first < segment else Code.O03
         values: Values = {"why": why, LOG_END: log_end}
-        self._of_batch(code, held, held.true_last, (BASE_OFFSET, first, expected), values)
+        self._of_base_offset(code, held, held.true_last, expected, values)
 
     def overlap(self, held: HeaderFacts, before: Before) -> None:
         """Tell of a batch that lies over those before it, where it was written."""
@@ -101,7 +106,7 @@ class OffsetFindings:
             "remedy": f"none: no offset is lost, and a broker serves all; readers may get {both} twice",
             OVERLAP: last,
         }
-        self._of_batch(Code.O03, held, held.last, (BASE_OFFSET, held.first, None), values)
+        self._of_base_offset(Code.O03, held, held.last, None, values)
 
     def delta(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """Tell of a base offset that follows, where the last offset cannot be: lastOffsetDelta is wrong."""

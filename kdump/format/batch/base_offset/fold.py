@@ -274,8 +274,8 @@ class OffsetFold:
             wrong: the batches.
             after: the right one behind them; None where there is none.
         """
-        places = self._places(wrong, after) if wrong else []
-        befores = [self._before.good, *(one.batch for one in wrong)]
+        befores = [self._before.good, *(one.batch for one in wrong[:-1])]
+        places = self._places(wrong, befores, after) if wrong else []
         first = next((k for k, one in enumerate(wrong) if k and self._stays(one, befores[k], after, places[k])), 0)
         if first:  # what lies before it has its place below it
             self._blame_all(wrong[:first], wrong[first])
@@ -295,13 +295,14 @@ class OffsetFold:
 
         return Around(self._before, after, self._ends, self._doubt.is_lost)
 
-    def _places(self, wrong: Sequence[Waiting], after: Waiting | None) -> list[int | None]:
+    def _places(
+        self, wrong: Sequence[Waiting], befores: Sequence[HeaderFacts | None], after: Waiting | None
+    ) -> list[int | None]:
         """The base offsets that batches must have had, None for each where nobody knows, or one is borne out."""
         from kdump.format.batch.base_offset.places import by_neighbours
 
         places = by_neighbours(wrong, self._around(after))
-        befores = [self._before.good, *(one.batch for one in wrong)]
-        known = zip(wrong, befores, places, strict=False)
+        known = zip(wrong, befores, places, strict=True)
         return [None if self._is_sure(one, before) else place for one, before, place in known]
 
     def _is_sure(self, one: Waiting, before: HeaderFacts | None) -> bool:
