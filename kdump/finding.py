@@ -317,7 +317,7 @@ class Code(Enum):
     X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index if lookups matter",
            Trait.INDEX_ENTRY)
     X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: they are another segment's, or the log is", "look for the log that they belong to before they are rebuilt",
-           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES, Trait.ONLY_LOST)
+           Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES)
 
     T01 = ("time-index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)

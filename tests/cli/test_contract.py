@@ -14,6 +14,7 @@ import click
 import pytest
 
 from kdump.cli.options.help import Option
+from kdump.finding import Code, Trait
 from tests.support.option_table import GUIDE, commands, table
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
 from tests.support.terminal import COMMAND
@@ -274,6 +275,10 @@ def test_what_is_lost_is_3_until_it_is_known(tmp_path: Path) -> None:
     assert more.exit == 3
     assert [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == "loss"] == [(297, 309), (310, 319)]
     assert rows[-1]["offsetsLost"] == 10
+
+
+def test_an_error_that_says_only_what_is_lost_is_one_of_four() -> None:
+    assert {code.name for code in Code if Trait.ONLY_LOST in code.traits} == {"O04", "O07", "F08", "F14"}
 
 
 ODD = (
