@@ -7,9 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.lost_aborts import goes_on
-from kdump.broker.producer.lost_ends import lost_ends, may_prove
 from kdump.broker.producer.replay import Producers
-from kdump.broker.producer.transaction_fates import told_by_index
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import read_producers
 from kdump.checks.transactions import check_aborted, check_snapshot
@@ -105,6 +103,10 @@ class Replay:
 
         Reports: A08.
         """
+        # Few partitions have both an index of aborts and damage before it; a start pays for all that it imports.
+        from kdump.broker.producer.lost_ends import lost_ends, may_prove
+        from kdump.broker.producer.transaction_fates import told_by_index
+
         opened = open_source(job.files[FileKind.TXNINDEX])
         if isinstance(opened, OpenFailure):
             return

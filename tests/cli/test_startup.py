@@ -48,6 +48,7 @@ OF_DAMAGE = {
     "kdump.format.batch.framing", "kdump.format.batch.gap", "kdump.format.batch.text_mode",
     "kdump.format.record.cut_record", "kdump.compat.kafka_walk", "kdump.compat.kafka_stream",
     "kdump.storage.own_files", "kdump.checks.odd_directory", "kdump.broker.failure",
+    "kdump.broker.producer.lost_ends", "kdump.broker.producer.transaction_fates",
 }  # fmt: skip
 OF_BROKERS = {"kdump.broker.config", "kdump.broker.load.log_manager", "kdump.broker.load.recover"}
 
