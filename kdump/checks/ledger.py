@@ -53,6 +53,15 @@ _BESIDE = ("-journal", "-wal")  # SQLite plays them back when it opens a file
 _SHARED = "-shm"
 _SUMMED = 64 * 1024  # bytes that a sum is of
 _MOST_TURNS = 1 << 62
+_LIMITS = {  # what a prepared file may make SQLite do: all above what kdump itself asks for
+    sqlite3.SQLITE_LIMIT_LENGTH: 64 * 1024 * 1024,  # bytes of a row: the sums of a log of 1 TiB
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 16 * 1024,
+    sqlite3.SQLITE_LIMIT_COLUMN: 64,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 64,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
 _OF_INODE = 2**64  # numbers that an inode can have: a column keeps them with a sign
 
 
@@ -199,7 +208,11 @@ class Ledger:
 
     def _open(self) -> None:
         run = self._db.execute
+        for which, most in _LIMITS.items():
+            self._db.setlimit(which, most)
         run("PRAGMA trusted_schema = OFF")
+        run("PRAGMA cell_size_check = ON")
+        run("PRAGMA mmap_size = 0")  # a file that is cut while it is mapped would end the process
         run("PRAGMA locking_mode = EXCLUSIVE")  # until it is closed; the system lets go of it when this process ends
         run("BEGIN EXCLUSIVE")
         found = run("PRAGMA application_id").fetchone()[0], run("PRAGMA user_version").fetchone()[0]
@@ -235,7 +248,7 @@ class Ledger:
             return LedgerError(f"{self.path}: {why}", is_locked=True)
         if name.startswith("SQLITE_NOTADB"):
             return LedgerError(f"{self.path}: is not a ledger of kdump; name another file", is_refused=True)
-        if name.startswith("SQLITE_CORRUPT"):
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_TOOBIG")):
             return self._damaged(str(error))
         return LedgerError(f"{self.path}: cannot be written: {error}")
 
