@@ -126,6 +126,14 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     ctx.exit()
 
 
+def _licenses(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from kdump.cli.licenses import show_licenses
+
+    ctx.exit(show_licenses())
+
+
 def _is_compiled(kernel: str) -> bool:
     """Tell whether an import would load a kernel compiled; it is not loaded for that, nor are its packages."""
     folder = os.path.join(os.path.dirname(kdump_file), *kernel.split(".")[:-1])
@@ -224,6 +232,15 @@ class _Commands(click.Group):
     is_eager=True,
     callback=_version,
     help="Show the version.",
+)
+@option(
+    "--licenses",
+    group="More",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_licenses,
+    help="Show the licences of kdump and of each package that runs with it.",
 )
 def kdump() -> None:
     """Show, check and repair the files that Apache Kafka brokers write."""
