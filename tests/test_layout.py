@@ -59,6 +59,7 @@ HELD = {
     ),
     "tests/cli/test_completion.py": "cli.options.complete",
     "tests/cli/test_terminal.py": "cli.options.terminal",
+    "tests/cli/test_licenses.py": "cli.licenses",
     "tests/cli/test_explain.py": "cli.explain",
     "tests/cli/test_manual.py": "cli.partition_for",
     "tests/compat/test_golden.py": "compat.kafka_legacy compat.kafka_record decode.broken_message",
