@@ -121,6 +121,7 @@ HELD = {
     ),
     "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
     "tests/state/test_cluster_check.py": "state.cluster_check",
+    "tests/state/test_spill.py": "storage.nameless_file",
     "tests/state/test_transactions.py": (
         "cli.transactions state.doubt state.open_transactions state.transaction_coordinator"
     ),

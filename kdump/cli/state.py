@@ -26,6 +26,7 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import say, write
 from kdump.rows.coordinators import OpenRow
 from kdump.state.empty_answer import EmptyAnswer, Question
+from kdump.state.spill import SpillError
 from kdump.storage.names import METADATA_TOPIC
 from kdump.words.command import ShellCommand, with_paths
 from kdump.words.escape import escape
@@ -116,7 +117,11 @@ def run(
     outcome = _AnswerStatus(given["fail_on"], question, EmptyAnswer(partitions))
     redactor = redactor_of(given, [os.fspath(path) for path in (*given["paths"], *given.get("checks", ()))])
     sink = sink or _sink(given)
-    show(items, sink, outcome, bar, redactor)
+    try:
+        show(items, sink, outcome, bar, redactor)
+    except SpillError as error:
+        say(f"kdump: {error}; free some space there, or name another directory by TMPDIR, and run it again")
+        sys.exit(Exit.FAILED)
     for line in outcome.empty.lines(question if redactor is None else question.without_names()):
         say(f"kdump: {line}")
     if redactor is not None and question.topic != METADATA_TOPIC and outcome.is_away:

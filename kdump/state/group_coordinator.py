@@ -16,12 +16,14 @@ from kdump.format.batch import layout
 from kdump.rows.coordinators import CommitRow, GroupRow
 from kdump.state import _fold
 from kdump.state.messages import Message, Unreadable, fields_of, kind_of, pack, read_key, read_value
+from kdump.state.spill import Spill
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.format.record.chunk import Chunk
+    from kdump.state.spill import Change
 
 _COMMITS = (0, 1)
 _CLASSIC, _CONSUMER, _SHARE, _STREAMS = "Classic", "Consumer", "Share", "Streams"
@@ -128,6 +130,12 @@ class GroupCoordinator:
         self._known: dict[tuple[str, str, int], int] = {}
         self._of_group: dict[str, set[int]] = {}
         self._pending: dict[int, dict[int, _Pending]] = {}
+        self._spill = Spill()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the values that count do not fit into memory: neither do all of their rows."""
+        return self._spill.is_used
 
     # --- the log ----------------------------------------------------------------------------------------------
     def add(self, path: str, chunk: Chunk) -> None:
@@ -136,7 +144,33 @@ class GroupCoordinator:
         Args:
             path: of the log.
             chunk: batches with the right CRC.
+
+        Raises:
+            SpillError: the values do not fit into memory, nor into a temporary file.
         """
+        self._add(path, chunk)
+        self._spill.took(len(chunk.view), self._held, self._change)
+
+    def _held(self) -> Iterator[bytes]:
+        """All values that are held."""
+        yield from (one for one in self._values if one is not None)
+        for group in self._groups.values():
+            yield from group.parts.values()
+            yield from (one for one in group.members.values() if one is not None)
+        for of_producer in self._pending.values():
+            yield from (one.value for one in of_producer.values())
+
+    def _change(self, change: Change) -> None:
+        """Put what a function makes of each value that is held in its place."""
+        self._values[:] = [None if one is None else change(one) for one in self._values]
+        for group in self._groups.values():
+            group.parts = {name: change(one) for name, one in group.parts.items()}
+            group.members = {name: None if one is None else change(one) for name, one in group.members.items()}
+        for of_producer in self._pending.values():
+            for number, one in of_producer.items():
+                of_producer[number] = one._replace(value=change(one.value))
+
+    def _add(self, path: str, chunk: Chunk) -> None:
         batches, rows, filled, width = chunk.window.rows, chunk.rows, chunk.filled, layout.RECORD_WIDTH
         r, read = 0, fields_of(chunk)
         while True:
@@ -345,7 +379,7 @@ class GroupCoordinator:
         if group.group_type != _CLASSIC:
             return False
         value = group.parts.get("metadata")
-        read = {} if value is None else read_value("GroupMetadataValue", value)
+        read = {} if value is None else read_value("GroupMetadataValue", self._spill.get(value))
         return not isinstance(read, Unreadable) and not read.get("protocolType") and not read.get("members")
 
     def _learn(self, value: bytes) -> None:
@@ -373,7 +407,7 @@ class GroupCoordinator:
         """A value of a group; nothing, and somebody is told, where it cannot be read."""
         if not value:
             return {}
-        read = read_value(message, value)
+        read = read_value(message, self._spill.get(value))
         if isinstance(read, Unreadable):
             self._doubt(CommitPlace("", -1, 0, group.offset, group.timestamp), read.why, group=group.name)
             return {}
@@ -468,7 +502,7 @@ class GroupCoordinator:
         exact: bool,
         is_pending: bool,
     ) -> Iterator[tuple[CommitRow, int, int]]:
-        read = read_value("OffsetCommitValue", value)
+        read = read_value("OffsetCommitValue", self._spill.get(value))
         if isinstance(read, Unreadable):
             why, group = f"commit of {identity[0]}: {read.why}", identity[0]
             self._doubt(CommitPlace("", -1, 0, offset, timestamp), why, group=group)

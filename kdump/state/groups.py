@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from kdump.value import Value
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
@@ -176,7 +177,8 @@ class _Run:
 
         whens = self._options.diff or (self._options.at,)
         states: list[dict[tuple[str, ...], _Entity]] = []
-        place, fold, rows, is_exact = START, begin(), [], True
+        rows: Iterable[GroupRow | CommitRow] = ()
+        place, fold, is_exact = START, begin(), True
         for cut in (yield from log.cuts(whens)):
             if cut[:2] < place[:2]:
                 place, fold = START, begin()
@@ -187,10 +189,15 @@ class _Run:
             if self._options.diff is not None:
                 states.append(self._entities(fold))
             else:
-                rows = list(self._rows(fold, log.is_exact(cut), cut))
+                made = self._rows(fold, log.is_exact(cut), cut)
+                if fold.is_large:  # nor do the rows fit into memory: each is made twice
+                    deque(made, maxlen=0)
+                else:
+                    rows = list(made)
                 is_exact = log.is_exact(cut)
-                if not is_exact:  # a value that cannot be read is met only now
-                    rows = list(self._rows(fold, False, cut))
+                if fold.is_large or not is_exact:  # a value that cannot be read is met only now
+                    again = self._rows(fold, is_exact, cut)
+                    rows = again if fold.is_large else list(again)
         directory.close()
         yield _TopicNames(fold.topics)
         yield from self.drain()
@@ -253,7 +260,9 @@ class _Run:
         return self._options.wants(row.group) and self._options.wants_topic(row.topic)
 
     def _rows(self, fold: GroupCoordinator, is_exact: bool, cut: Cut) -> Iterator[GroupRow | CommitRow]:
-        found = [row for row, _, _ in fold.commits(exact=is_exact) if self._wants(row)]
+        found: Iterable[CommitRow] = (row for row, _, _ in fold.commits(exact=is_exact) if self._wants(row))
+        if self._options.topics or not fold.is_large:
+            found = list(found)
         named = {row.group for row in found} if self._options.topics else None
         for row, _ in fold.groups():
             if self._options.wants(row.group) and (named is None or row.group in named):

@@ -95,9 +95,14 @@ def read_key(name: str, key: bytes) -> Message | Unreadable:
         return Unreadable(f"the key cannot be read as {name}: {_cause(problem)}")
 
 
-def pack(value: bytes) -> bytes:
-    """Return a value as it is held for long: a large one PackedValue, for `read_value`."""
-    if len(value) <= LARGEST_HELD or isinstance(value, PackedValue):
+def pack(value: bytes, largest: int = LARGEST_HELD) -> bytes:
+    """Return a value as it is held for long: a large one PackedValue, for `read_value`.
+
+    Args:
+        value: as it lies on disk.
+        largest: bytes of one that is held as it is.
+    """
+    if len(value) <= largest or isinstance(value, PackedValue):
         return value
     from zstandard import ZstdCompressor
 

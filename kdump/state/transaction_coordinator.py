@@ -11,12 +11,16 @@ from kdump.format.batch import layout
 from kdump.rows.coordinators import TransactionRow
 from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import Unreadable, fields_of, kind_of, known, pack, read_key, read_value
+from kdump.state.spill import Spill
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.format.record.chunk import Chunk
+    from kdump.state.spill import Change
+
+_LEAST_PACKED = 256  # bytes of a value that is packed where values do not fit into memory
 
 
 class TransactionCoordinator:
@@ -31,6 +35,7 @@ class TransactionCoordinator:
         self._doubt = doubt
         self._partition = partition
         self._values: dict[bytes, tuple[CommitPlace, bytes]] = {}  # the newest of each key, as it lies on disk
+        self._spill = Spill()
 
     def add(self, path: str, chunk: Chunk) -> None:
         """Take records into account.
@@ -38,7 +43,22 @@ class TransactionCoordinator:
         Args:
             path: of the log.
             chunk: batches with the right CRC.
+
+        Raises:
+            SpillError: the values do not fit into memory, nor into a temporary file.
         """
+        self._add(path, chunk)
+        self._spill.took(len(chunk.view), self._held, self._change)
+
+    def _held(self) -> Iterator[bytes]:
+        """All values that are held."""
+        return (value for _, value in self._values.values())
+
+    def _change(self, change: Change) -> None:
+        """Put what a function makes of each value that is held in its place."""
+        self._values = {key: (place, change(value)) for key, (place, value) in self._values.items()}
+
+    def _add(self, path: str, chunk: Chunk) -> None:
         batches, width, read = chunk.window.rows, layout.RECORD_WIDTH, fields_of(chunk)
         for r in range(chunk.filled):
             row = chunk.rows[r * width : (r + 1) * width]
@@ -65,7 +85,8 @@ class TransactionCoordinator:
         """
         found: dict[int, KnownProducer] = {}
         ids: dict[bytes, str] = {}
-        for key, (place, value) in self._values.items():
+        for key, (place, held) in self._values.items():
+            value = self._spill.get(held)
             name, read = read_key("TransactionLogKey", key), read_value("TransactionLogValue", value)
             for one in (name, read):
                 if isinstance(one, Unreadable):
@@ -76,7 +97,8 @@ class TransactionCoordinator:
             producer, epoch = read["producerId"], read["producerEpoch"]
             other = found.get(producer)
             if other is None or other.producer_epoch < epoch:
-                found[producer] = KnownProducer(epoch, ids[key], self._partition, value)
+                kept = pack(value, _LEAST_PACKED) if held is not value else value
+                found[producer] = KnownProducer(epoch, ids[key], self._partition, kept)
         self._values = {key: self._values[key] for key in sorted(ids, key=ids.__getitem__)}
         return found
 
@@ -89,7 +111,7 @@ class TransactionCoordinator:
         for key, (_, value) in self._values.items():
             name = read_key("TransactionLogKey", key)
             assert not isinstance(name, Unreadable)
-            yield transaction_row(name["transactionalId"], value, self._partition, exact=exact)
+            yield transaction_row(name["transactionalId"], self._spill.get(value), self._partition, exact=exact)
 
 
 class KnownProducer(Value):

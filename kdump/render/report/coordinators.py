@@ -69,6 +69,7 @@ _CHANGES = (
     TableColumn("notes", shrink=True),
 )
 _MOST_NAMES = 50_000  # in one table of transactions
+_MOST_TEXT = 8 * 1024 * 1024  # characters of metadata of commits that are held
 _MOST_LISTED = 16  # partitions of a transaction in a table
 
 
@@ -87,7 +88,8 @@ class CoordinatorTable(CoordinatorSink, TableSink):
         self._groups: dict[str, GroupRow] = {}
         self._shares: list[GroupRow | CommitRow] = []
         self._told = self._inexact = 0  # rows that say whether they are exact, and those that are not
-        self._names = 0  # of transactions and their partitions that are held
+        self._names = 0  # of commits, transactions and their partitions that are held
+        self._text = 0  # characters of their metadata
         self._lacks = False  # something is damaged or unread: whole rows may be missing
         self._commits: list[CommitRow] = []
         self._transactions: list[TransactionRow] = []
@@ -109,7 +111,21 @@ class CoordinatorTable(CoordinatorSink, TableSink):
 
     @takes(CommitRow)
     def _commit(self, row: CommitRow) -> None:
-        (self._shares if row.group_type == SHARE else self._commits).append(row)
+        if row.group_type == SHARE:
+            self._shares.append(row)
+            return
+        if self._commits and (self._names > _MOST_NAMES or self._text > _MOST_TEXT):
+            self._flush_until(self._commits[-1].group)
+        self._commits.append(row)
+        self._names += 1
+        self._text += len(row.metadata)
+
+    def _flush_until(self, last: str) -> None:
+        """Write what is held of groups up to one, as rows come by group: of what is large not all is held."""
+        later = {name: row for name, row in self._groups.items() if name > last}
+        self._groups = {name: row for name, row in self._groups.items() if name <= last}
+        self._flush()
+        self._groups = later
 
     @takes(TransactionRow)
     def _transaction(self, row: TransactionRow) -> None:
@@ -168,7 +184,7 @@ class CoordinatorTable(CoordinatorSink, TableSink):
             self._change_table()
             self._cluster_tables()
         self._groups.clear()
-        self._names = 0
+        self._names = self._text = 0
         for held in self._held.values():
             held.clear()
 
