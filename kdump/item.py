@@ -138,6 +138,7 @@ class Complaint(Value):
     first: int
     second: int
     finding: Finding | None = None
+    times: int = 1  # as often as this one comes, one after the other
 
 
 class Died(Value):

@@ -154,16 +154,23 @@ class KafkaDump:
                     return
 
     def _gaps(self, chunk: Chunk, last_offset: int, absolute: str) -> Iterator[Complaint]:
-        """Complain of offsets that are not the ones after the offsets before them."""
-        i = 0
+        """Complain of offsets that are not the ones after the offsets before them; of equal ones in turn, once."""
+        i, times, held = 0, 0, (-1, -1)
         while (i := _records.first_disorder(chunk.rows, i, chunk.filled, last_offset)) < chunk.filled:
             at = i * layout.RECORD_WIDTH + layout.R_OFFSET
             if i:
                 last_offset = chunk.rows[at - layout.RECORD_WIDTH]
+            following = chunk.rows[at]
             if last_offset != -1 or self._dialect.starts_at_minus_one:
-                yield Complaint(ComplaintKind.GAP, absolute, last_offset, chunk.rows[at])
-            last_offset = chunk.rows[at]
+                if times and held != (last_offset, following):
+                    yield Complaint(ComplaintKind.GAP, absolute, *held, times=times)
+                    times = 0
+                held = last_offset, following
+                times += 1
+            last_offset = following
             i += 1
+        if times:
+            yield Complaint(ComplaintKind.GAP, absolute, *held, times=times)
 
     def _segment_log(self, path: str, name: JavaName, stack: ExitStack) -> tuple[KafkaIndexes, str] | Died:
         """The log beside an index, and the absolute path of the index."""

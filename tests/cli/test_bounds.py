@@ -89,6 +89,18 @@ def test_records_out_of_order_cost_what_records_cost(args: tuple[str, ...], tmp_
     run(*args, cwd=case(tmp_path, "05-odd-order-800k"), seconds=20, keep=False)
 
 
+@needs_kernels
+def test_equal_complaints_of_kafkas_tool_are_held_once(tmp_path: Path) -> None:
+    """6.6 KB took 573 MB, and five times the time."""
+    body = b"".join(in_zstd([encode(Record(b"v", b"k"), 0)] * 3_000_000, 20))
+    log = tmp_path / "t-0" / f"{NAME}.log"
+    log.parent.mkdir()
+    log.write_bytes(batch(0, [], codec=ZSTD, body=body, count=3_000_000, last_delta=2_999_999, max_timestamp=TIME))
+    done = run("dump", "--compat", "4.3", "--deep-iteration", "--files", str(log), cwd=tmp_path, seconds=40, keep=False)
+    assert done.memory < 100
+    assert done.err.splitlines()[1] == b"  0 is followed by 0"
+
+
 def test_the_text_says_how_many_findings_are_left_out(tmp_path: Path) -> None:
     if COMPILED:
         done = run("verify", "--no-fold", ".", cwd=case(tmp_path, "05-odd-order-800k"))

@@ -7,6 +7,7 @@ in hash maps keyed by absolute path, so the order of the files is that of the ma
 from __future__ import annotations
 
 import sys
+from array import array
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -445,16 +446,20 @@ class Complaints:
         dialect: the release whose words and order are wanted.
 
     Attributes:
-        pairs: the two numbers of each complaint, by kind and file.
+        pairs: by kind and file, three numbers in turn: the two of a complaint, and how often it came.
     """
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self.pairs: dict[ComplaintKind, dict[str, list[tuple[int, int]]]] = {kind: {} for kind in ComplaintKind}
+        self.pairs: dict[ComplaintKind, dict[str, array[int]]] = {kind: {} for kind in ComplaintKind}
 
     def add(self, complaint: Complaint) -> None:
         """Keep one complaint."""
-        self.pairs[complaint.kind].setdefault(complaint.path, []).append((complaint.first, complaint.second))
+        held = self.pairs[complaint.kind].setdefault(complaint.path, array("q"))
+        if held and held[-3] == complaint.first and held[-2] == complaint.second:
+            held[-1] += complaint.times
+        else:
+            held.extend((complaint.first, complaint.second, complaint.times))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines as the tool prints them.
@@ -467,31 +472,32 @@ class Complaints:
                 yield f"  Index offset: {a}, log offset: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.TIMESTAMP):
             yield f"Found timestamp mismatch in :{path}"
-            for a, b in pairs:
+            for a, b in _each(zip(pairs[::3], pairs[1::3], pairs[2::3], strict=True)):
                 yield f"  Index timestamp: {a}, log timestamp: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.UNORDERED):
             yield f"Found out of order timestamp in :{path}"
-            for a, b in pairs:
+            for a, b in _each(zip(pairs[::3], pairs[1::3], pairs[2::3], strict=True)):
                 yield f"  Index timestamp: {a}, Previously indexed timestamp: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.NOT_FOUND):
             if self._dialect.names_time_index:
                 yield f"The following indexed offsets are not found in :{path}"
             else:
                 yield "The following indexed offsets are not found in the log."
-            for a, b in pairs:
+            for a, b in _each(zip(pairs[::3], pairs[1::3], pairs[2::3], strict=True)):
                 yield f"Indexed offset: {a}, found log offset: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.GAP):
             yield f"Non-consecutive offsets in {path}"
             for a, b in self._by_offset(pairs, newest_first=False):
                 yield f"  {a} is followed by {b}"
 
-    def _by_offset(self, pairs: list[tuple[int, int]], *, newest_first: bool) -> list[tuple[int, int]]:
+    def _by_offset(self, held: array[int], *, newest_first: bool) -> Iterable[tuple[int, int]]:
         """Releases before 4.3 prepend to a list; 4.3 has a sorted map, where equal keys collapse."""
         if self._dialect.newest_first:
-            return pairs[::-1]
-        return sorted(dict(pairs).items(), reverse=newest_first)
+            turned = held[::-1]
+            return _each(zip(turned[2::3], turned[1::3], turned[::3], strict=True))
+        return sorted(dict(zip(held[::3], held[1::3], strict=True)).items(), reverse=newest_first)
 
-    def _in_map_order(self, kind: ComplaintKind) -> list[tuple[str, list[tuple[int, int]]]]:
+    def _in_map_order(self, kind: ComplaintKind) -> list[tuple[str, array[int]]]:
         """The files as Java's HashMap or Scala's mutable.HashMap iterates over them.
 
         Both double their table at three quarters full: Java before an entry when there are more than that already,
@@ -511,6 +517,13 @@ class Complaints:
             return value & (size - 1), signed if scala else 0
 
         return [(path, files[path]) for path in sorted(reversed(files), key=place)]  # noqa: C414 (the sort is stable)
+
+
+def _each(held: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the two numbers of each complaint, as often as it came."""
+    for first, second, times in held:
+        for _ in range(times):
+            yield first, second
 
 
 def _java_hash(text: str) -> int:
