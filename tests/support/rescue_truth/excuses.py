@@ -113,7 +113,7 @@ def epoch(truth: Truth, key: Ident, told: int) -> bool:
     same = [one for one in truth.placed if one.ident == key]
     wrong = [one for one in same if one.is_intact and one.header[1] == told]
     if not wrong:
-        return all(_looks_flipped(truth, one, told) for one in same)
+        return all(looks_flipped(truth, one, told) for one in same)
     if any(one.has_epoch for one in same):
         return False
     was = truth.original(key)
@@ -123,8 +123,8 @@ def epoch(truth: Truth, key: Ident, told: int) -> bool:
     return all(_ascends(truth, one, told) for one in wrong)
 
 
-def _looks_flipped(truth: Truth, one: Placed, told: int) -> bool:
-    """Whether the last batch of a copy alone has an epoch, one bit away from the newest of an older file of epochs."""
+def looks_flipped(truth: Truth, one: Placed, told: int) -> bool:
+    """Tell whether the last batch of a copy alone has an epoch, one bit from the newest of an older file of epochs."""
     behind = [other for other in truth.placed if other.copy == one.copy and other.was.base > one.was.base]
     known = next((known for number, known in truth.files_of_epochs() if number == one.copy), [])
     is_older = EPOCHS in truth.case.copies[one.copy].touched and bool(known) and known[-1][0] == told
