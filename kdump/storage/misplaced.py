@@ -367,8 +367,10 @@ class _Search:
             return None
         witnesses = {base for base in self._directory.by_base if base not in taken and base != name}
         base = max([one for one in witnesses if room.floor <= one <= first], default=first)
-        if base == name or base in taken or self._is_of_other_epochs(whole):
+        if base == name or base in taken or all(self._other_epochs(whole)):
             return None
+        if name < end and self._other_epochs(whole) == [True, False]:
+            return None  # the last batch is where its name and its epoch have it: the first one is wrong
         is_theirs = {at: self._agrees(at, whole.span, base) for at in (base, name)}
         if room.floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
             return None  # its name can be right
@@ -424,19 +426,18 @@ class _Search:
         """Where the leader-epoch-checkpoint begins; nothing where there is none."""
         return [one.start_offset for one in self._directory.sound_epochs[:1]]
 
-    def _is_of_other_epochs(self, whole: _Whole) -> bool:
-        """Whether the leader-epoch-checkpoint contradicts both the first and the last batch.
+    def _other_epochs(self, whole: _Whole) -> list[bool]:
+        """Whether the leader-epoch-checkpoint contradicts the first batch, and the last.
 
         One that is older lacks the newest epochs, and says nothing of them.
         """
         entries = self._directory.epochs
         if not entries or min(whole.epochs) < 0:
-            return False
-
+            return [False, False]
+        newest = entries[-1].epoch
         ends = zip((whole.span.first, whole.span.end - 1), whole.epochs, strict=True)
         known = (([one.epoch for one in entries if one.start_offset <= offset], epoch) for offset, epoch in ends)
-        newest = entries[-1].epoch
-        return all(so_far and so_far[-1] != epoch and not newest == so_far[-1] < epoch for so_far, epoch in known)
+        return [bool(so_far) and so_far[-1] != epoch and not newest == so_far[-1] < epoch for so_far, epoch in known]
 
     def _agrees(self, name: int, span: _Span, base: int) -> bool:
         """Whether the offset index of a name is about the batches of a log, with a base offset."""

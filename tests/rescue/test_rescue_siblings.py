@@ -191,6 +191,17 @@ def test_zeros_over_the_base_offset_of_a_first_batch_give_its_log_no_other_name(
     assert made.offsets == list(range(20, 35))
 
 
+def test_a_last_batch_where_its_name_and_epoch_have_it_keeps_the_name_of_its_log(tmp_path: Path) -> None:
+    """Zeros make the first batch one of the log at 0, which a cleaner has emptied; epoch 6 began behind that."""
+    some = [part(54, 2, 6), part(56, 2, 6)]
+    files = replica([(0, []), (36, some), (58, parts(58, 64, 6))], epochs=[(0, 0), (3, 36), (6, 50)], end=64)
+    old = parts(0, 40)
+    lay(tmp_path, _with_log(files, 36, [some[0].with_base(0), some[1]]), replica([(0, old)], epochs=[(0, 0)], end=40))
+    made = rescued(tmp_path, "--set", "cleanup.policy=compact")
+    assert (0, 1, 6) not in made.batches
+    assert (56, 57, 6) in made.batches
+
+
 @pytest.mark.parametrize("bit", [1 << 7, 1 << 26])
 def test_a_wrong_epoch_beside_logs_under_exchanged_names_makes_nothing_foreign(bit: int, tmp_path: Path) -> None:
     some = parts(10, 20, 6)
