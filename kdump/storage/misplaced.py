@@ -436,8 +436,12 @@ class _Search:
             return [False, False]
         newest = entries[-1].epoch
         ends = zip((whole.span.first, whole.span.end - 1), whole.epochs, strict=True)
-        known = (([one.epoch for one in entries if one.start_offset <= offset], epoch) for offset, epoch in ends)
-        return [bool(so_far) and so_far[-1] != epoch and not newest == so_far[-1] < epoch for so_far, epoch in known]
+        found = []
+        for offset, epoch in ends:
+            known = next((one.epoch for one in reversed(entries) if one.start_offset <= offset), None)
+            is_above = known is None and epoch > entries[0].epoch  # below the first entry none is newer than that
+            found.append(is_above or (known not in (None, epoch) and not newest == known < epoch))
+        return found
 
     def _agrees(self, name: int, span: _Span, base: int) -> bool:
         """Whether the offset index of a name is about the batches of a log, with a base offset."""

@@ -202,6 +202,18 @@ def test_a_last_batch_where_its_name_and_epoch_have_it_keeps_the_name_of_its_log
     assert (56, 57, 6) in made.batches
 
 
+def test_below_the_first_entry_of_the_epoch_file_no_batch_has_a_newer_epoch(tmp_path: Path) -> None:
+    """Zeros cover the beginning of a cleaned log, and the base offset of the first batch that is left."""
+    some = [part(1003, 1), part(1044, 1, 1), part(1045, 1, 1), part(1047, 2, 1)]
+    files = replica([(1000, some), (1049, parts(1049, 1053, 1))], epochs=[(0, 1000), (1, 1018)], end=1053)
+    files = _with_log(files, 1000, [some[1].with_base(0), *some[2:]])
+    files[name(1000)] = bytes(len(some[0].data)) + files[name(1000)]
+    lay(tmp_path, files)
+    made = rescued(tmp_path, "--set", "cleanup.policy=compact")
+    assert min(made.offsets) >= 1000
+    assert {1045, 1047, 1048} <= set(made.offsets)
+
+
 @pytest.mark.parametrize("bit", [1 << 7, 1 << 26])
 def test_a_wrong_epoch_beside_logs_under_exchanged_names_makes_nothing_foreign(bit: int, tmp_path: Path) -> None:
     some = parts(10, 20, 6)
