@@ -155,10 +155,19 @@ class ForeignSegments:
         after, what = one.shown_end or (None, "")
         if one.next_base is not None:
             after, what = one.next_base, "the next one begins at"
-        if after not in (None, end):
+        if after not in (None, end) and not (after == one.next_base and self._has_other_name(one)):
             found.append((end > (after or 0), f"it ends before offset {end}, and {what} {after}"))
         says_nothing = one.shape.has_holes or one.batches == 1
         return [joint for joint in found if joint[0] or not says_nothing]
+
+    def _has_other_name(self, one: SegmentOrigin) -> bool:
+        """Whether the first batch of the next segment lies below its name: that one tells nothing of this one."""
+        head = self._head_of_next(one)
+        if head is None or one.next_base is None:
+            return False
+        delta = head[layout.LAST_OFFSET_DELTA_AT : layout.LAST_OFFSET_DELTA_AT + 4]
+        last = int.from_bytes(head[: layout.SIZE_AT], "big", signed=True) + int.from_bytes(delta, "big", signed=True)
+        return last < one.next_base
 
     def _home(self, one: SegmentOrigin) -> str | None:
         """The partition beside this one that the segment fits, and this one's fits there, where offsets tell it."""
@@ -179,7 +188,16 @@ class ForeignSegments:
         return None
 
     def _first_of_next(self, one: SegmentOrigin) -> _Neighbour | None:
-        """Epoch and time of the first batch of the next segment."""
+        """Epoch and time of the first batch of the next segment; None where that is under the name of another one."""
+        head = self._head_of_next(one)
+        if head is None or self._has_other_name(one):
+            return None
+        epoch = int.from_bytes(head[layout.LEADER_EPOCH_AT : layout.LEADER_EPOCH_AT + 4], "big", signed=True)
+        time = int.from_bytes(head[layout.MAX_TIMESTAMP_AT : layout.MAX_TIMESTAMP_AT + 8], "big", signed=True)
+        return _Neighbour((epoch, epoch), (time, time))
+
+    def _head_of_next(self, one: SegmentOrigin) -> bytes | None:
+        """The header of the first batch of the next segment; None where there is none of magic 2."""
         if one.next_base is None:
             return None
         opened = open_source(self._directory.path_of(one.next_base, FileKind.LOG), follow=False)
@@ -190,11 +208,7 @@ class ForeignSegments:
                 head = opened.read_at(0, layout.RECORDS_AT)
         except OSError:
             return None
-        if len(head) < layout.RECORDS_AT or head[layout.MAGIC_AT] != layout.MAGIC_V2:
-            return None
-        epoch = int.from_bytes(head[layout.LEADER_EPOCH_AT : layout.LEADER_EPOCH_AT + 4], "big", signed=True)
-        time = int.from_bytes(head[layout.MAX_TIMESTAMP_AT : layout.MAX_TIMESTAMP_AT + 8], "big", signed=True)
-        return _Neighbour((epoch, epoch), (time, time))
+        return head if len(head) >= layout.RECORDS_AT and head[layout.MAGIC_AT] == layout.MAGIC_V2 else None
 
 
 def _apart(before: _Neighbour | None, now: _Neighbour, after: _Neighbour | None, what: str = "epochs") -> bool:

@@ -18,6 +18,7 @@ from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.base_offset.header import LogEnd
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
@@ -127,7 +128,7 @@ class EndWatch(Observer):
         self._is_reached = True
         self.offset = self.offset if last is None else last + 1
 
-    def by_all_other_files(self) -> int | None:
+    def by_all_other_files(self) -> LogEnd | None:
         """Return where the log ends by them; while a broker writes they may be older than what was read."""
         if not self._job.is_last or self._job.is_held:
             return None
@@ -138,9 +139,10 @@ class EndWatch(Observer):
         if (gap.position or 0) + (gap.length or 0) < self._size:
             return gap
         following = self._job.next_base
-        end = highest_end(self._job.known_ends, None) if following is None else following
-        if end is None or gap.offset is None:
+        known = highest_end(self._job.known_ends, None) if following is None else LogEnd(following)
+        if known is None or gap.offset is None:
             return gap
+        end = known.offset
         return gap.replace(last_offset=end - 1) if end > gap.offset else gap.replace(offset=None)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.finding import Report
+    from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.batch.walk import WalkState
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
@@ -207,7 +208,7 @@ def open_walk(
     options: DumpOptions,
     findings: list[Finding],
     start: int = 0,
-    known_end: Callable[[], int | None] = unknown,
+    known_end: Callable[[], LogEnd | None] = unknown,
 ) -> CheckedWalk:
     """Return the walk over a log.
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.batch.walk import CheckedWalk
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
@@ -551,6 +552,6 @@ def _beside(log: InputFile, is_wanted: Callable[[int], bool]) -> list[InputFile]
     return found
 
 
-def _end_beside(log: InputFile) -> int | None:
+def _end_beside(log: InputFile) -> LogEnd | None:
     """Where the other files of its partition know the last log to end."""
     return evidence_of(log.directory).end(BESIDE, log.segment)

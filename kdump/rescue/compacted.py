@@ -89,14 +89,17 @@ def subset(logs: Sequence[ReadLog], one: Candidate, other: Candidate, limits: Re
     return NEITHER if first.agrees_with(second) else None
 
 
-def has_all_of(one: tuple[Source, int], other: tuple[Source, int], limits: ReadLimits) -> bool:
+def has_all_of(one: tuple[Source, int], other: tuple[Source, int], limits: ReadLimits, by: int = 0) -> bool:
     """Tell whether a batch has all the records of another one; not where either cannot be read.
 
     Args:
         one, other: the log of each, and its position there.
         limits: for reading them.
+        by: what is added to the offsets of the other one, where its base offset is wrong.
     """
     first, second = _records_at(*one, limits), _records_at(*other, limits)
+    if second is not None and by:
+        second.offsets = array("q", [offset + by for offset in second.offsets])
     return first is not None and second is not None and first.has_all_of(second)
 
 

@@ -13,14 +13,31 @@ from kdump.format.kinds import FileKind
 from kdump.rescue.scanned_log import BadBytes
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import parse_name
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.rescue.line import Line
     from kdump.rescue.scanned_log import ReadLog
     from kdump.rescue.sources import Copy
     from kdump.storage.open_files import OpenFileCache
+
+
+class OpenThere(TupleValue):
+    """The producers that a snapshot has, with the first offset of the transaction of each; below 0 for none."""
+
+    firsts: dict[int, int]
+
+    def shows_an_end(self, running: Mapping[int, int]) -> bool:
+        """Tell whether one of some transactions had an end before it: it is not open there, or a later one is.
+
+        Args:
+            running: the transactions: the producer, and where it began.
+        """
+        some = ((begun, self.firsts.get(producer)) for producer, begun in running.items())
+        return any(first is not None and (first < 0 or first > begun) for begun, first in some)
 
 
 class EndEvidence:
@@ -156,6 +173,28 @@ class EndEvidence:
                 reached = min(found.last, ends[number] - 1)
                 entries = [entry for entry in found.entries if entry.last_offset <= reached]
                 yield Aborts(entries, found.first, reached)
+
+    def snapshots(self, first: int, last: int, ends: Sequence[int]) -> list[OpenThere]:
+        """Return the sound producer snapshots of the copies at some offsets, as far as each is of the line.
+
+        Args:
+            first, last: of the offsets, inclusive.
+            ends: up to which offset (exclusive) each copy is of the line.
+        """
+        found = []
+        for copy, end in zip(self._copies, ends, strict=True):
+            for name in () if copy.is_carved else copy.directory.listing.files:
+                parsed = parse_name(name)
+                at = parsed.base_offset
+                if parsed.kind is not FileKind.SNAPSHOT or not parsed.is_live or at is None:
+                    continue
+                if first <= at <= min(last, end):
+                    snapshot = copy.directory.file(name, FileKind.SNAPSHOT).snapshot()
+                    if snapshot is not None and snapshot.error is None:
+                        found.append(
+                            OpenThere({one.producer_id: one.current_txn_first_offset for one in snapshot.entries})
+                        )
+        return found
 
     def _aborts_end(self, number: int, last: int) -> int:
         """Up to which offset a copy knows of markers by its transaction indexes, 0 for none.

@@ -481,10 +481,13 @@ class Line:
     def _goes_on_over(self, one: Cursor) -> bool:
         """Whether a new leader began a batch below the end: its epoch is newer than that of the line's last batch.
 
-        Its own copy may not have the batch before it, after a cleaning.
+        Its own copy may not have the batch before it, after a cleaning. Where it has, the name of its log tells that
+        this begins below it; a run of carve has no name.
         """
         latest, k = self._latest, one.k
-        if latest is None or latest.copy == one.log.copy or not self._counts(one):
+        if latest is None or not self._counts(one):
+            return False
+        if latest.copy == one.log.copy and (one.log.before >= 0 or latest.log == one.log.number):
             return False
         return 0 <= self._epoch < one.epochs[k] and one.lasts[k] > self._last and one.first > latest.first
 

@@ -157,7 +157,8 @@ class LineWriter:
         if not any(one.facts.has_transactions for one in self._work.read):
             return
         ends = self._ends()
-        aborts = list(self._work.end_evidence.aborts(ends, self._line.last))
+        evidence = self._work.end_evidence
+        aborts = list(evidence.aborts(ends, self._line.last))
         fates = TransactionFates(self.left_out.take, self._options.limits.max_uncompressed_bytes)
         fates.learn(aborts)
         fates.expect(entry for one in aborts for entry in one.entries)
@@ -171,11 +172,14 @@ class LineWriter:
                     first = first_offset(window, k, wrappers)
                     if expected is not None and first > expected:
                         hole = self._hole(expected, first - 1)
-                        if hole is not None or fates.asks_for_all_holes:
+                        snapshots = evidence.snapshots(expected + 1, first, ends) if hole is None else []
+                        if hole is not None or snapshots or fates.asks_for_all_holes:
                             fates.step(window.slice(start, k))
                             start = k
+                        if any(one.shows_an_end(fates.running) for one in snapshots):
+                            hole = MissingRange(expected, first - 1)  # a cleaner would have left that marker
                         if hole is not None:
-                            may_end = not self._work.end_evidence.has_no_marker(hole.first, hole.last, ends)
+                            may_end = not evidence.has_no_marker(hole.first, hole.last, ends)
                             fates.hole(hole, may_end=may_end)
                         else:
                             fates.explained_hole(expected, first - 1)
@@ -199,7 +203,7 @@ class LineWriter:
         spots = self._missing.spots(first, last)
         if not spots and not self._work.end_evidence.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
-            if all(one.shows_no_loss for one in told):
+            if not self._work.is_between_runs(first, last) and all(one.shows_no_loss for one in told):
                 return None
         codes = tuple(dict.fromkeys(code for spot in spots for code in spot.because))
         return MissingRange(first, last, codes)

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.finding import Finding
+    from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
     from kdump.rescue.partings import Branch, BranchBatch, Parting
@@ -161,6 +162,13 @@ class PartitionSalvage:
     def is_carved(self, copy: int) -> bool:
         """Return whether a copy is of runs that were carved, between which anything may be missing."""
         return self._copies[copy].is_carved
+
+    def is_between_runs(self, first: int, last: int) -> bool:
+        """Tell whether missing offsets lie between runs that were carved, and in none: anything may have been there."""
+        if not self.is_of_runs:
+            return False
+        holes = (one.facts.holes for one in self.read)
+        return not any(some[at] <= first and last <= some[at + 1] for some in holes for at in range(0, len(some), 3))
 
     def lost_logs(self, copy: int) -> list[tuple[int, int]]:
         """Return first and last offset of each log that a copy has lost, by the indexes that are left of it."""
@@ -280,9 +288,13 @@ class PartitionSalvage:
         carved = [number for number, copy in enumerate(self._copies) if copy.is_carved]
         if not carved:
             return
-        from kdump.rescue.run_copies import Histories, RunFacts, told_apart
+        from kdump.rescue.run_copies import Histories, RunFacts, told_apart, wrong_first_epoch
 
         histories = Histories(one.facts.epochs for one in self.read)
+        for at, one in enumerate(self.read):
+            epoch = histories.epoch_of_first(one.facts.epochs) if one.copy in carved else None
+            if epoch is not None:
+                self._again(at, [wrong_first_epoch(one, epoch)])
         for number in carved:
             own = [at for at, one in enumerate(self.read) if one.copy == number and one.facts.runs]
             logs = [self.read[at] for at in own]
@@ -298,6 +310,7 @@ class PartitionSalvage:
                 for image, some in (one.log.extents or ("", ()),)
             ]
             copies = told_apart(runs, histories)
+            self._wrong_epochs |= {(number, epoch) for epoch in histories.doubted}
             if len(copies) < 2:
                 continue
             whole = self._copies[number]
@@ -435,7 +448,8 @@ class PartitionSalvage:
             if self._copies[one.copy].is_carved or one.log.base is None or one.facts.is_renamed:
                 continue
             own = _copy_log(one, one.log.base, one.log.next_base)
-            given = wrong_base_offsets(own, partial(others, one), self._options.limits.max_batch_bytes)
+            limit = self._options.limits.max_batch_bytes
+            given = wrong_base_offsets(own, partial(others, one), limit, partial(self._end_of, one))
             if given:
                 self._again(number, given)
 
@@ -472,9 +486,12 @@ class PartitionSalvage:
 
     def _end_of(self, one: ReadLog) -> int | None:
         """Where the next log begins, or other files know the last one to end; None where nothing tells."""
-        return self._known_end_of(self._copies[one.copy], one.log)() if one.log.next_base is None else one.log.next_base
+        if one.log.next_base is not None:
+            return one.log.next_base
+        end = self._known_end_of(self._copies[one.copy], one.log)()
+        return None if end is None else end.offset
 
-    def _known_end_of(self, copy: Copy, log: SourceLog) -> Callable[[], int | None]:
+    def _known_end_of(self, copy: Copy, log: SourceLog) -> Callable[[], LogEnd | None]:
         """What tells where other files know the last log of a copy to end."""
         is_last = not copy.is_carved and log.base is not None and log.base == max(copy.bases, default=None)
         if not is_last:

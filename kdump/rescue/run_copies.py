@@ -18,6 +18,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code, Finding
+from kdump.format.batch import layout
+from kdump.format.batch.base_offset.header import offsets_at
 from kdump.rescue.epochs import NEVER, branch_of
 from kdump.rescue.runs import SECTOR
 from kdump.rescue.valid_runs import EpochRun
@@ -25,6 +28,8 @@ from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from kdump.rescue.scanned_log import ReadLog
 
 _SEVERAL = 2  # batches that agree on an epoch by no single wrong bit
 
@@ -90,6 +95,17 @@ class Histories:
             one < epoch and sum(run.batches for run in some) >= _SEVERAL and max(run.last for run in some) >= first
             for one, some in self._runs.items()
         )
+
+    def epoch_of_first(self, some: Sequence[EpochRun]) -> int | None:
+        """Return the epoch of the first batch of a log, where that of the one behind it had begun before; else None.
+
+        Args:
+            some: the epochs of the log, in its order.
+        """
+        if len(some) < 2 or some[0].batches > 1 or some[1].epoch in self.doubted:
+            return None
+        first, behind = some[:2]
+        return behind.epoch if first.epoch < behind.epoch and self._starts[behind.epoch] <= first.first else None
 
     def sure(self, some: Iterable[EpochRun]) -> list[EpochRun]:
         """Return the epochs of a log without those that tell nothing."""
@@ -160,3 +176,27 @@ def _goes_on(
     if end is None or last.last < run.first:
         return end is not None and before.last < end
     return before.epoch < epoch and last.last < run.last and last.last_base() < min(run.first, end)
+
+
+def wrong_first_epoch(one: ReadLog, epoch: int) -> Finding:
+    """Return what is wrong with the first batch of a log, which must have another leader epoch.
+
+    Args:
+        one: the log.
+        epoch: that it must have.
+
+    Reports: E01.
+    """
+    window = next(one.facts.runs.windows(one.source, layout.MAX_INT))
+    first, last, _ = offsets_at(window, 0)
+    return Finding(
+        Code.E01,
+        one.log.path,
+        window.cell(0, layout.POSITION),
+        window.cell(0, layout.SIZE),
+        offset=first,
+        last_offset=last,
+        field="partitionLeaderEpoch",
+        found=window.cell(0, layout.LEADER_EPOCH),
+        expected=epoch,
+    )

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.missing.damage import last_offset
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.batch.base_offset.header import LogEnd
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.walk import CheckedWalk
@@ -190,7 +192,7 @@ def read_log(
     around: EpochsAround,
     *,
     next_base: int | None = None,
-    known_end: Callable[[], int | None] = unknown,
+    known_end: Callable[[], LogEnd | None] = unknown,
     hints: Callable[[], Sequence[int]] = tuple,
     follow_producers: bool = True,
     given: Sequence[Finding] = (),
@@ -261,7 +263,7 @@ def _read_log(
     limits: ReadLimits,
     around: EpochsAround,
     next_base: int | None,
-    known_end: Callable[[], int | None],
+    known_end: Callable[[], LogEnd | None],
     hints: Callable[[], Sequence[int]],
     given: Sequence[Finding],
     *,
@@ -277,9 +279,11 @@ def _read_log(
         patches[patch.position], fields[patch.position] = patch, one
     before: set[tuple[Code, int | None]] = set()
     facts, known = None, None
+    asks_wrappers = False
     for _ in range(_ROUNDS):
         log: Source = Overlay(source, patches.values()) if patches else source
-        walk = _Walk(
+        walk_over = partial(
+            _Walk,
             log,
             base,
             limits,
@@ -289,7 +293,12 @@ def _read_log(
             known_end=known_end,
             follow_producers=follow_producers,
         )
+        walk = walk_over(asks_wrappers=asks_wrappers)
         walk.run()
+        if walk.has_wrapper_overlaps and not asks_wrappers:  # which only shows once they were read
+            asks_wrappers = True
+            walk = walk_over(asks_wrappers=True)
+            walk.run()
         errors = {(one.code, one.position) for one in walk.errors if one.severity is Severity.ERROR}
         if known is not None and patches and errors - before:
             break  # with these values other headers look wrong: the last ones are not taken
@@ -324,8 +333,9 @@ class _Walk:
         hints: Callable[[], Sequence[int]],
         *,
         next_base: int | None,
-        known_end: Callable[[], int | None],
+        known_end: Callable[[], LogEnd | None],
         follow_producers: bool,
+        asks_wrappers: bool,
     ) -> None:
         self._log = log
         self._around = around
@@ -350,8 +360,14 @@ class _Walk:
             around=around,
         )
         self._walk.checks.follow_producers = follow_producers
+        self._walk.checks.offsets.asks_wrappers = asks_wrappers
         self._gaps_between = 0
         self._holes = array("q")
+
+    @property
+    def has_wrapper_overlaps(self) -> bool:
+        """Whether what is inside a legacy wrapper lies over the batch before it."""
+        return self._built.has_wrapper_overlaps
 
     def _report(self, finding: Finding) -> None:
         if finding.code is Code.V03:  # a broker has not written it whole yet
@@ -448,7 +464,8 @@ class _Walk:
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1
         fits = first < after <= layout.LARGEST_OFFSET + 1
-        if not fits or after != (self._known_end() if next_base is None else next_base):
+        end = self._known_end() if next_base is None else LogEnd(next_base)
+        if not fits or end is None or after != end.offset:
             return finding  # an overlap that a broker wrote looks the same to the batch before it
         header = header_at(self._log, finding.position)
         epoch = None if header is None else header[layout.LEADER_EPOCH]

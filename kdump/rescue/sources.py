@@ -159,7 +159,8 @@ class Copy:
             other: the copy whose leader-epoch-checkpoint tells of it: this one, or another.
         """
         own = None if other is self else self.epochs
-        if self.is_one_log or self.is_aside:  # logs that a broker serves may lie under the names of those beside
+        # logs that a broker serves, or logs under wrong names, may lie under the names of those beside
+        if self.is_one_log or self.is_aside or self._has_misplaced:
             logs, floor = self._by_offset, 0 if self.is_carved else self.directory.log_start
             at = self._places[log.path]
             before, behind = range(at - 1, -1, -1), range(at + 1, len(logs))
@@ -168,6 +169,10 @@ class Copy:
         if self.is_carved or log.base is None:
             return EpochsAround(other.epochs, own=own)
         return self.directory.epochs_around(log.base, other.epochs, own)
+
+    @cached_property
+    def _has_misplaced(self) -> bool:
+        return any(log.misplaced is not None for log in self.logs)
 
     @cached_property
     def _by_offset(self) -> list[SourceLog]:

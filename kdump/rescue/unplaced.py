@@ -9,12 +9,13 @@ do not count.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Trait
 from kdump.format.batch import layout
+from kdump.format.batch.header_judge import one_bit_from
 from kdump.format.checksum import crc32, crc32c
 from kdump.rescue.compacted import has_all_of
 from kdump.rescue.line import Divergent
@@ -22,13 +23,16 @@ from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
     from kdump.rescue.line import Line
     from kdump.rescue.losses import LineLosses
     from kdump.rescue.scanned_log import BadBytes, ReadLog
+
+
+_WIDTH = 64  # bits of a base offset
 
 
 class _Out(TupleValue):
@@ -49,6 +53,29 @@ class _Out(TupleValue):
     source: Source
     position: int
     is_in_place: bool = False  # its copy has it among its batches
+    is_moved: bool = False  # its base offset is wrong
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Yield first and last offset as they are, and where its base offset is wrong those one bit away."""
+        if self.first is None or self.last is None:
+            return
+        yield self.first, self.last
+        stored = self.last if self.epoch < 0 else self.first  # magic 0 and 1 have no epoch
+        for other in one_bit_from(stored, _WIDTH) if self.is_moved else ():
+            yield self.first + other - stored, self.last + other - stored
+
+
+class _InLine(TupleValue):
+    """A batch of the line."""
+
+    # first, last: offsets
+    first: int
+    last: int
+    # source, position: where it can be read
+    source: Source
+    position: int
+    epoch: int
+    crc: int
 
 
 def unplaced(
@@ -86,8 +113,9 @@ def unplaced(
     own = _of_copies(read, crcs, max_batch_bytes) if out else Counter()
     own.subtract((one.copy, one.crc, one.size) for one in out if one.is_in_place)
     left = [one for one in out if not _is_there(one, there, own)]
-    places = _places(line, read, {(one.first, one.last) for one in left}, max_batch_bytes) if left else {}
-    yield from _joined(one for one in left if not _has_larger(one, places, limits))
+    wanted = sorted({first for one in left for first, _ in one.places()})
+    larger = _at(line, read, wanted, max_batch_bytes)
+    yield from _joined(one for one in left if not _has_larger(one, larger, limits))
 
 
 def _is_there(one: _Out, there: dict[tuple[int, int], list[int]], own: Counter[tuple[int, int, int]]) -> bool:
@@ -98,12 +126,21 @@ def _is_there(one: _Out, there: dict[tuple[int, int], list[int]], own: Counter[t
     return found
 
 
-def _has_larger(one: _Out, places: dict[tuple[int, int], tuple[Source, int, int, int]], limits: ReadLimits) -> bool:
-    """Whether the line has all the records of a batch in one of these offsets and epoch: a cleaner has been there."""
-    if one.first is None or one.last is None or (one.first, one.last) not in places:
-        return False
-    source, position, epoch, crc = places[one.first, one.last]
-    return epoch == one.epoch and crc != one.crc and has_all_of((source, position), (one.source, one.position), limits)
+def _has_larger(one: _Out, larger: Sequence[_InLine], limits: ReadLimits) -> bool:
+    """Whether the line has all the records of a batch in one of its place and epoch: a cleaner has been there.
+
+    That keeps the offsets of a batch, but for a compressed message of magic 0 or 1, which has those of what is left.
+    """
+    for first, last in one.places():
+        k = bisect_right(larger, first, key=lambda its: its.first) - 1
+        if k < 0 or larger[k].epoch != one.epoch or larger[k].crc == one.crc:
+            continue
+        its = larger[k]
+        is_there = (first, last) == (its.first, its.last) if its.epoch >= 0 else last <= its.last
+        by = first - (one.first or 0)
+        if is_there and has_all_of((its.source, its.position), (one.source, one.position), limits, by):
+            return True
+    return False
 
 
 def _joined(out: Iterable[_Out]) -> Iterator[Divergent]:
@@ -148,7 +185,8 @@ def _damaged(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:
             behind = max([end for _, end in one.facts.spans], default=one.log.base or 0)
             offsets, records = (place.offset, place.last_offset), place.records or 0
             known = header[1], records, header[0], place.length, behind
-            yield _Out(one.copy, *offsets, place.is_exact, *known, one.source, place.position)
+            is_moved = Trait.MISPLACED.is_among(place.codes)
+            yield _Out(one.copy, *offsets, place.is_exact, *known, one.source, place.position, is_moved=is_moved)
 
 
 def _foreign(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:
@@ -170,7 +208,7 @@ def _of_run(one: ReadLog, start: int, end: int, max_batch_bytes: int) -> Iterato
             records = wrappers.count(window.cell(k, layout.COUNT), window.cell(k, layout.POSITION))
             epoch, crc, size = (window.cell(k, field) for field in (layout.LEADER_EPOCH, layout.CRC, layout.SIZE))
             known = epoch, records, crc, size, first, one.source, window.cell(k, layout.POSITION)
-            yield _Out(one.copy, first, last, False, *known, is_in_place=True)
+            yield _Out(one.copy, first, last, False, *known, is_in_place=True, is_moved=True)
 
 
 def _may_be_intact(place: BadBytes, max_batch_bytes: int) -> bool:
@@ -212,25 +250,23 @@ def _of_line(
     return found
 
 
-def _places(
-    line: Line, read: Sequence[ReadLog], wanted: Collection[tuple[int | None, int | None]], max_batch_bytes: int
-) -> dict[tuple[int, int], tuple[Source, int, int, int]]:
-    """The batches of the line that have some first and last offsets: the log of each, its position, epoch, and CRC."""
-    found: dict[tuple[int, int], tuple[Source, int, int, int]] = {}
-    lasts = sorted(last for _, last in wanted if last is not None)
-    for run in line.runs:
-        at = bisect_left(lasts, run.first)
-        if at == len(lasts) or lasts[at] > run.last:
+def _at(line: Line, read: Sequence[ReadLog], wanted: Sequence[int], max_batch_bytes: int) -> list[_InLine]:
+    """The batches of the line that have one of some offsets, which ascend; these ascend too."""
+    found: list[_InLine] = []
+    for run in line.runs if wanted else ():
+        at = bisect_left(wanted, run.first)
+        if at == len(wanted) or wanted[at] > run.last:
             continue
         one = read[run.log]
         for window in batches_of(one.source, run.start, run.end, max_batch_bytes):
             for k in range(window.count):
-                offsets = first_offset(window, k, one.facts.wrappers), window.cell(k, layout.LAST_OFFSET)
-                if offsets in wanted:
+                first, last = first_offset(window, k, one.facts.wrappers), window.cell(k, layout.LAST_OFFSET)
+                at = bisect_left(wanted, first)
+                if at < len(wanted) and wanted[at] <= last:
                     fields = (layout.POSITION, layout.LEADER_EPOCH, layout.CRC)
                     position, epoch, crc = (window.cell(k, field) for field in fields)
-                    found[offsets] = one.source, position, epoch, crc
-    return found
+                    found.append(_InLine(first, last, one.source, position, epoch, crc))
+    return sorted(found, key=lambda its: (its.first, its.last))
 
 
 def _of_copies(read: Sequence[ReadLog], crcs: set[int], max_batch_bytes: int) -> Counter[tuple[int, int, int]]:

@@ -127,6 +127,7 @@ class ValidRunBuilder:
         self.has_transactions = self.lacks_records = False
         self.batches = self.traced_to = 0
         self.begins_below: int | None = None
+        self.has_wrapper_overlaps = False  # what is inside a legacy wrapper lies over the batch before it
         self._times: tuple[int | None, int | None] = (None, None)
         self._wrappers = wrappers
 
@@ -146,6 +147,7 @@ class ValidRunBuilder:
                 if first_offset(window, k, self._wrappers) <= window.cell(k - 1, layout.LAST_OFFSET):
                     self._push(window, start, k)
                     start = k
+                    self.has_wrapper_overlaps |= window.is_wrapper(k)
         self._push(window, start, stop)
 
     def _push(self, window: Window, start: int, stop: int) -> None:
@@ -163,6 +165,7 @@ class ValidRunBuilder:
             before = first - 1 if self._base is None else max(first, self._base) - 1
             before = runs.lasts[-1] if is_next else before
             overlaps = first <= before < part.cell(0, layout.LAST_OFFSET)
+            self.has_wrapper_overlaps |= is_next and part.is_wrapper(0)
             if not position and overlaps:
                 self.begins_below = first
             runs.append(position, end, before + 1 if overlaps else first, last)

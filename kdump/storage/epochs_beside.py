@@ -81,7 +81,10 @@ class EpochsBeside(EpochsAround):
 
     @cached_property
     def batches_before(self) -> Sequence[HeaderFacts]:
-        """The last two batches of the logs before, in file order; fewer where there are none, or behind damage."""
+        """The last two batches of the logs before, in file order; fewer where there are none.
+
+        Those before damage at the end of a log count too: an epoch does not fall behind it.
+        """
         return _next_to(self._logs_before, is_end=True)
 
     @cached_property
@@ -135,7 +138,7 @@ def _next_to(paths: Iterable[str], *, is_end: bool) -> list[HeaderFacts]:
 
 
 def _at_end(path: str, *, is_end: bool) -> list[HeaderFacts] | None:
-    """The last two batches of a log, or the first; one where it has no more, None where damage is among them."""
+    """The last two batches of a log, or the first; one where it has no more, None where damage hides them."""
     found: list[HeaderFacts] = []
     wrong: list[Finding] = []
     with suppress(OSError, UnreadableError), OpenFileCache() as cache:
@@ -154,7 +157,8 @@ def _at_end(path: str, *, is_end: bool) -> list[HeaderFacts] | None:
             found = found[-_SOME:] if is_end else found[:_SOME]
             if not is_end and len(found) == _SOME:
                 break
-        return None if any(one.gap for one in wrong) else found
+        # what lies behind a gap was not read: of the batches before it the last ones are known, of those behind none is
+        return None if any(one.gap for one in wrong) and not (is_end and found) else found
     return None
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.header import LogEnd
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.ranges import RangeSet
@@ -116,7 +117,7 @@ class LogEvidence:
             for entry in directory.sound_epochs:
                 yield KnownEnd(entry.start_offset, Code.K04.name)
 
-    def end(self, by: Witness, last: Segment | None = None) -> int | None:
+    def end(self, by: Witness, last: Segment | None = None) -> LogEnd | None:
         """Return the highest offset at which other files know the log to end, None where none does.
 
         Args:
@@ -129,7 +130,8 @@ class LogEvidence:
     @property
     def end_without_logs(self) -> int:
         """Where a log of which nothing is left ended at least; 0 where nothing tells."""
-        return self.end(Witness.SNAPSHOTS | Witness.CHECKPOINTS | Witness.EPOCHS) or 0
+        end = self.end(Witness.SNAPSHOTS | Witness.CHECKPOINTS | Witness.EPOCHS)
+        return 0 if end is None else end.offset
 
     def _lost_logs(self) -> dict[int, int]:
         """The base offsets of logs that are not here though their indexes have entries, and the last of those.
@@ -334,7 +336,7 @@ class LogEvidence:
         return LostBehind(end, last, cut_off(directory.path_of(base, FileKind.LOG), size, end, until, why), is_sure)
 
 
-def highest_end(known: Iterable[tuple[int, str]], last: Segment | None) -> int | None:
+def highest_end(known: Iterable[tuple[int, str]], last: Segment | None) -> LogEnd | None:
     """Return the highest offset at which a log is known to end, None where nothing tells.
 
     Args:
@@ -344,7 +346,7 @@ def highest_end(known: Iterable[tuple[int, str]], last: Segment | None) -> int |
     ends = [offset for offset, _ in known if offset <= layout.LARGEST_OFFSET]
     with suppress(OSError):  # an index has vanished meanwhile
         ends += [] if last is None else [last.entries_end() or 0]
-    return max(ends, default=None)
+    return LogEnd(max(ends), ends.count(max(ends))) if ends else None
 
 
 def _on_their_way(directory: PartitionDir) -> Iterator[int]:

@@ -172,6 +172,7 @@ class _Search:
     def __init__(self, directory: PartitionDir) -> None:
         self._directory = directory
         self._ends: dict[int, int | None] = {}
+        self._untold: set[int] = set()  # names of logs in which nothing tells where they belong
 
     def found(self) -> dict[int, Misplaced]:
         """Return them."""
@@ -181,15 +182,19 @@ class _Search:
             return {}
         blank = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
         firsts = {name: first for name in names if name not in blank and (first := self._first(name)) is not None}
+        for name, after in pairwise([*names, layout.LARGEST_OFFSET + 1]):
+            if not name <= firsts.get(name, name) < after and self._leads_from_name(name):
+                firsts[name] = name
         blank |= {name for name in names if name not in firsts}  # nothing in it tells where it belongs
         suspects = set(self._suspects(names, firsts))
         # the name of another one that begins there: whose is it?
         suspects |= {first for name in suspects if firsts.get(first := firsts[name], first) != first}
         wholes = [whole for name in sorted(suspects) if (whole := self._whole(name)) is not None]
-        wholes = [one.begun_at(suspects) for one in wholes]
+        wholes = [one if self._begins_all(one, names) else one.begun_at(suspects) for one in wholes]
         if not wholes:
             return {}
         blank |= suspects - {one.span.name for one in wholes}
+        self._untold = blank
         in_place = {name: first for name, first in firsts.items() if name not in suspects}
         taken = {name for name in names if name not in suspects and name not in blank}
         found: dict[int, Misplaced] = {}
@@ -249,6 +254,25 @@ class _Search:
                 yield name
             else:
                 before = name
+
+    def _begins_all(self, one: _Whole, names: Sequence[int]) -> bool:
+        """Whether a log is the first one, and begins where the leader-epoch-checkpoint does: no leader was before."""
+        return one.span.name == names[0] and one.span.first in self._starts
+
+    def _leads_from_name(self, name: int) -> bool:
+        """Whether the first batch of a log ends right before the second one if it begins where the name says.
+
+        Two witnesses agree then: of that batch the base offset is wrong, and not the name.
+        """
+        with suppress(OSError):
+            opened = open_source(self._path(name), follow=False)
+            if not isinstance(opened, OpenFailure):
+                with opened:
+                    one = _header(opened, 0)
+                    other = None if one is None else _header(opened, one.end)
+                if one is not None and other is not None and one.first is not None:
+                    return one.last + 1 != other.first == name + one.last - one.first + 1
+        return False
 
     @cached_property
     def _without_log(self) -> list[int]:
@@ -337,13 +361,16 @@ class _Search:
         room = self._room(whole.span, others, in_place)
         if room.after is not None and room.after < whole.span.end:
             whole = self._whole(whole.span.name, room.after) or whole
+        whole = whole.begun_at([room.floor])
         name, first, end = whole.span
         if room.floor > first or (room.after is not None and room.after < end):
             return None
         witnesses = {base for base in self._directory.by_base if base not in taken and base != name}
         base = max([one for one in witnesses if room.floor <= one <= first], default=first)
-        if base == name or base in taken or self._is_of_other_epochs(whole):
+        if base == name or base in taken or all(self._other_epochs(whole)):
             return None
+        if name < end and self._other_epochs(whole) == [True, False]:
+            return None  # the last batch is where its name and its epoch have it: the first one is wrong
         is_theirs = {at: self._agrees(at, whole.span, base) for at in (base, name)}
         if room.floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
             return None  # its name can be right
@@ -352,6 +379,7 @@ class _Search:
             return None
         is_open_at_start, is_open_at_end = whole.is_open
         ends = room.after == end if room.after is not None else closed_at in (None, end)
+        ends |= end in self._untold  # damage has left nothing of the next one but its name
         begins = whole.has_holes or first in witnesses or self._begins_at(first, room)
         meets = (ends or (is_open_at_end and not is_open_at_start)) and (begins or is_open_at_start)
         has_neighbour = room.has_before or room.after is not None or first in self._starts
@@ -374,10 +402,15 @@ class _Search:
         return _Room(max(ends, default=0), bool(ends), min(firsts, default=None))
 
     def _end_below(self, name: int, after: int) -> int | None:
-        """Return where a log ends; with its last batches in order where these reach over a log behind it."""
+        """Return where a log ends; with its last batches in order where these reach over a log behind it.
+
+        None where they do, and none of them has a right CRC.
+        """
         end = self._end(name)
-        whole = self._whole(name, after) if end is not None and end > after else None
-        return end if whole is None else whole.span.end
+        if end is None or end <= after:
+            return end
+        whole = self._whole(name, after)
+        return None if whole is None else whole.span.end
 
     def _begins_at(self, first: int, room: _Room) -> bool:
         """Whether a log that begins at an offset meets what lies before it, or begins the partition.
@@ -393,15 +426,22 @@ class _Search:
         """Where the leader-epoch-checkpoint begins; nothing where there is none."""
         return [one.start_offset for one in self._directory.sound_epochs[:1]]
 
-    def _is_of_other_epochs(self, whole: _Whole) -> bool:
-        """Whether the leader-epoch-checkpoint contradicts both the first and the last batch."""
+    def _other_epochs(self, whole: _Whole) -> list[bool]:
+        """Whether the leader-epoch-checkpoint contradicts the first batch, and the last.
+
+        One that is older lacks the newest epochs, and says nothing of them.
+        """
         entries = self._directory.epochs
         if not entries or min(whole.epochs) < 0:
-            return False
-
+            return [False, False]
+        newest = entries[-1].epoch
         ends = zip((whole.span.first, whole.span.end - 1), whole.epochs, strict=True)
-        known = (([one.epoch for one in entries if one.start_offset <= offset], epoch) for offset, epoch in ends)
-        return all(so_far and so_far[-1] != epoch for so_far, epoch in known)
+        found = []
+        for offset, epoch in ends:
+            known = next((one.epoch for one in reversed(entries) if one.start_offset <= offset), None)
+            is_above = known is None and epoch > entries[0].epoch  # below the first entry none is newer than that
+            found.append(is_above or (known not in (None, epoch) and not newest == known < epoch))
+        return found
 
     def _agrees(self, name: int, span: _Span, base: int) -> bool:
         """Whether the offset index of a name is about the batches of a log, with a base offset."""

@@ -17,7 +17,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.fold import OffsetFold
-from kdump.format.batch.base_offset.header import HeaderFacts
+from kdump.format.batch.base_offset.header import HeaderFacts, LogEnd
 from kdump.format.batch.walk import CheckedWalk, settled_windows
 from kdump.format.source import BytesSource
 from tests.support.scan_windows import (
@@ -567,7 +567,7 @@ def last_of_a_segment(first: int, end: int, *, by_others: bool = False) -> tuple
         by_others: other files know it to end there.
     """
     found: list[Finding] = []
-    fold = OffsetFold("x.log", found.append, 0, None if by_others else end, lambda: end)
+    fold = OffsetFold("x.log", found.append, 0, None if by_others else end, lambda: LogEnd(end))
     fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
     fold.push(HeaderFacts(90, 90, first, first + 3, 0, trusted=True))
     fold.finish()

@@ -45,6 +45,10 @@ def test_a_log_of_one_batch_has_the_next_one_beside_it(tmp_path: Path) -> None:
 def test_damage_hides_what_lies_behind_it(tmp_path: Path) -> None:
     log = b"".join(batch(offset, [b"v"], epoch=3) for offset in range(4))[:-1]
     path = str(write(tmp_path / "t-0", {name(0): log, name(9): batch(9, [b"v"], epoch=3)}) / name(0))
+    assert epochs_of(EpochsBeside("", [path]).batches_before) == [3, 3]  # before it, in file order
+    assert epochs_of(EpochsBeside("", [], [path]).batches_behind) == [3, 3]
+    (tmp_path / "t-0" / name(0)).write_bytes(bytes(50) + log)
+    assert epochs_of(EpochsBeside("", [], [path]).batches_behind) == []
     assert epochs_of(EpochsBeside("", [path]).batches_before) == []
     assert epochs_of(EpochsBeside("", [str(tmp_path / "none.log")]).batches_before) == []
     assert epochs_of(EpochsBeside("", [path.replace(name(0), name(9)), path]).batches_before) == [3]

@@ -66,12 +66,28 @@ class Kafka:
             start: how it starts.
             more: settings, and `pass`.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        clean = str(start is Start.CLEAN).lower()
         point = 0 if start is Start.FULL else facts.recovery_point
         sizes = f"index.interval.bytes={facts.interval}", f"segment.index.bytes={facts.max_index_bytes}"
-        asked = [str(directory), str(facts.now), clean, str(facts.log_start), str(point), *sizes, *more]
+        is_clean, log_start = start is Start.CLEAN, facts.log_start
+        more = [*sizes, *more]
+        return self.ask(directory, facts.now, is_clean=is_clean, log_start=log_start, recovery_point=point, more=more)
+
+    def ask(
+        self, directory: Path, now: int, *, is_clean: bool, log_start: int, recovery_point: int, more: Sequence[str]
+    ) -> list[str]:
+        """Load a directory, which is changed; return what `load` does, and what was read where `more` asks for it.
+
+        Args:
+            directory: of the partition.
+            now: the clock, ms.
+            is_clean: it was shut down well.
+            log_start, recovery_point: offsets, by the checkpoints.
+            more: settings, `pass` and `read`.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        clean = str(is_clean).lower()
+        asked = [str(directory), str(now), clean, str(log_start), str(recovery_point), *more]
         self._process.stdin.write("\t".join(asked) + "\n")
         self._process.stdin.flush()
         return self._process.stdout.readline().rstrip("\n").split("\t")

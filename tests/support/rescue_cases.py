@@ -70,7 +70,8 @@ def replica(
     return files
 
 
-def _lay(root: Path, *replicas: Files) -> None:
+def lay(root: Path, *replicas: Files) -> None:
+    """Write replicas, each into a log directory of its own: b0, b1, ..."""
     for number, files in enumerate(replicas):
         write(root / f"b{number}" / PARTITION, files)
 
@@ -90,7 +91,7 @@ def foreign_by_one_offset(root: Path) -> None:
     moved[3] = moved[3].with_base(13)
     broken[1] = broken[1].broken()
     rest = (10, [part(10, 1), part(11, 1)])
-    _lay(root, *(replica([(0, some), rest], epochs=[(0, 0)], end=12) for some in (moved, broken)))
+    lay(root, *(replica([(0, some), rest], epochs=[(0, 0)], end=12) for some in (moved, broken)))
 
 
 def renamed_hole(root: Path) -> None:
@@ -100,19 +101,19 @@ def renamed_hole(root: Path) -> None:
     files = replica([(0, some[:10]), (20, some[10:])], epochs=[(0, 0)])
     for suffix in ("log", "index", "timeindex"):
         files[name(1020, suffix)] = files.pop(name(20, suffix))
-    _lay(root, files)
+    lay(root, files)
 
 
 def overlap_at_the_end(root: Path) -> None:
     """A new leader's batch begins below the end, as the epoch file says; the end is 12 by all other files."""
     files = replica([(0, [part(0, 8, 3, "old"), part(5, 7, 4, "new")])], epochs=[(3, 0), (4, 5)], end=12)
-    _with_log_dir(root / "b0", files, end=12)
+    with_log_dir(root / "b0", files, end=12)
 
 
 def lost_first_of_a_segment(root: Path) -> None:
     """The first batch of a segment is gone, and one is left in it; nothing else is damaged."""
     some = [part(0, 4), part(4, 4), part(8, 3), part(11, 1), part(12, 4)]
-    _lay(root, replica([(0, some[:2]), (8, some[3:4]), (12, some[4:])], epochs=[(0, 0)], end=16))
+    lay(root, replica([(0, some[:2]), (8, some[3:4]), (12, some[4:])], epochs=[(0, 0)], end=16))
 
 
 def cleaned_wrappers(root: Path) -> None:
@@ -129,7 +130,7 @@ def first_epoch_flip(root: Path) -> None:
     some = parts(0, 24, 1) + parts(24, 40, 2)
     broken = [*some[:10], some[10].broken(), *some[11:]]
     flipped = [some[10].with_epoch(1 | 1 << 25), *some[11:]]
-    _lay(
+    lay(
         root,
         replica([(0, broken[:10]), (20, broken[10:])], end=40),
         replica([(20, flipped[:1]), (22, flipped[1:])], end=40),
@@ -139,7 +140,7 @@ def first_epoch_flip(root: Path) -> None:
 def newest_epoch_flip(root: Path) -> None:
     """The last batch is the first of epoch 1, and its epoch is one bit off; the file begins epoch 1 right there."""
     some = parts(0, 66) + parts(66, 68, 1)
-    _lay(
+    lay(
         root,
         replica([(0, [*some[:-1], some[-1].with_epoch(2049)])], epochs=[(0, 0), (1, 66)], end=68),
         replica([(0, some[:-1])], epochs=[(0, 0)], end=66),
@@ -149,19 +150,19 @@ def newest_epoch_flip(root: Path) -> None:
 def older_epoch_file(root: Path) -> None:
     """Nothing is damaged: epoch 1 began with the last batch of a segment, and the epoch file is an older copy."""
     some = parts(0, 4) + parts(4, 12, 1)
-    _lay(root, replica([(0, some[:3]), (6, some[3:])], epochs=[(0, 0)], end=12))
+    lay(root, replica([(0, some[:3]), (6, some[3:])], epochs=[(0, 0)], end=12))
 
 
 def older_file_before_the_last_batch(root: Path) -> None:
     """Nothing is damaged: the last batch is the first of epoch 6, and the epoch file, an older copy, ends with 3."""
     some = parts(0, 4) + parts(4, 8, 3) + parts(8, 10, 6)
-    _lay(root, replica([(0, some)], epochs=[(0, 0), (3, 4)], end=10))
+    lay(root, replica([(0, some)], epochs=[(0, 0), (3, 4)], end=10))
 
 
 def epoch_flip_at_a_roll(root: Path) -> None:
     """The first batch of a segment has a wrong bit in its epoch (3 -> 2), between batches of epoch 3."""
     some = [part(0, 2, 2), part(2, 2, 3), part(4, 2, 3).with_epoch(2), part(6, 2, 3)]
-    _lay(root, replica([(0, some[:2]), (4, some[2:])], epochs=[(2, 0), (3, 2)], end=8))
+    lay(root, replica([(0, some[:2]), (4, some[2:])], epochs=[(2, 0), (3, 2)], end=8))
 
 
 # --- branches -----------------------------------------------------------------------------------------------
@@ -170,13 +171,13 @@ def mixed_branches(root: Path) -> None:
     line = parts(0, 8, 5) + parts(8, 20, 7, "new") + parts(20, 30, 9, "new")
     led = replica([(0, line[:10]), (20, line[10:])], epochs=[(5, 0), (7, 8)], end=30)
     led[name(0)] = led[name(0)][:1]
-    _lay(root, led, replica([(0, line[:4] + parts(8, 20, 5, "old"))], epochs=[(5, 0)], end=20))
+    lay(root, led, replica([(0, line[:4] + parts(8, 20, 5, "old"))], epochs=[(5, 0)], end=20))
 
 
 def stale_epoch_file(root: Path) -> None:
     """Of the last leader, epoch 9, the epoch file ends with epoch 0; the other is an old leader's, of epoch 8."""
     shared = parts(0, 8)
-    _lay(
+    lay(
         root,
         replica([(0, shared + parts(8, 14, 8, "old"))], epochs=[(0, 0), (8, 8)], end=14),
         replica([(0, shared + parts(8, 18, 9, "new"))], epochs=[(0, 0)], end=18),
@@ -189,7 +190,7 @@ def cleaned_parting(root: Path) -> None:
     old = [part(10, 1, 0, "old"), part(11, 5, 0, "old")]
     new = parts(20, 30, 1, "new") + parts(30, 40, 2, "new")
     branch = [(0, 0), (1, 11), (2, 30)]
-    _lay(
+    lay(
         root,
         replica([(0, shared + old)], epochs=[(0, 0)], end=16),
         replica([(0, [*shared, old[0], *new[1:5]]), (30, new[5:])], epochs=branch, end=40),
@@ -203,31 +204,32 @@ def lost_commit(root: Path) -> None:
     who = (22, 0)
     first = [
         part(0, 1),
-        _of_transaction(2, 2, (*who, 0)),
+        of_transaction(2, 2, (*who, 0)),
         part(7, 5),
         part(14, 6),
     ]
-    second = [part(20, 1), _of_transaction(21, 1, (*who, 2)), part(22, 5), _marker(27, who)]
+    second = [part(20, 1), of_transaction(21, 1, (*who, 2)), part(22, 5), _marker(27, who)]
     files = replica([(0, first), (20, second)], epochs=[(0, 0)])
     files[name(20, "txnindex")] = aborted(who[0], 21, 27, 28)
     files[name(28, "snapshot")] = snapshot((22, 0, 2, 21, 0, TIME + 21, 0, -1))
-    _lay(root, files)
+    lay(root, files)
 
 
 def failed_index(root: Path) -> None:
     """The transaction index failed behind an ABORT marker at 4, and the next batch took the marker's offset."""
     who = (7, 0)
     some = [
-        _of_transaction(0, 2, (*who, 0)),
-        _of_transaction(2, 2, (*who, 2)),
+        of_transaction(0, 2, (*who, 0)),
+        of_transaction(2, 2, (*who, 2)),
         _marker(4, who),
         part(4, 1),
         part(5, 1),
     ]
-    _with_log_dir(root / "b0", replica([(0, some)], epochs=[(0, 0)]), end=6)
+    with_log_dir(root / "b0", replica([(0, some)], epochs=[(0, 0)]), end=6)
 
 
-def _of_transaction(first: int, count: int, producer: tuple[int, int, int]) -> Part:
+def of_transaction(first: int, count: int, producer: tuple[int, int, int]) -> Part:
+    """A batch of a transaction; of its producer id, epoch and first sequence."""
     values = [f"t{first + at}".encode() for at in range(count)]
     data = batch(first, values, flags=TRANSACTIONAL, producer=producer, base_timestamp=TIME + first)
     return Part(first, first + count - 1, 0, data)
@@ -241,7 +243,7 @@ def _marker(offset: int, producer: tuple[int, int]) -> Part:
 def deleted_records(root: Path) -> None:
     """Somebody deleted all records below 25 by mistake; the segments that had them are still there."""
     logs = [(base, [part(at, 1) for at in range(base, base + 10)]) for base in (0, 10, 20)]
-    _with_log_dir(root / "b0", replica(logs, epochs=[(0, 25)], end=30), end=30, start=25)
+    with_log_dir(root / "b0", replica(logs, epochs=[(0, 25)], end=30), end=30, start=25)
 
 
 def log_start_inside_a_batch(root: Path) -> None:
@@ -252,20 +254,21 @@ def log_start_inside_a_batch(root: Path) -> None:
     shared = parts(0, 8)
     line = shared + parts(8, 12, 2, "new") + parts(12, 20, 3, "new")
     led = replica([(0, line[:4]), (8, line[4:6]), (12, line[6:])], epochs=[(2, 11), (3, 12)], end=20)
-    _with_log_dir(root / "b0", led, end=20, start=11)
-    _with_log_dir(root / "b1", replica([(0, shared + parts(8, 12, 0, "old"))], epochs=[(0, 0)], end=12), end=12)
+    with_log_dir(root / "b0", led, end=20, start=11)
+    with_log_dir(root / "b1", replica([(0, shared + parts(8, 12, 0, "old"))], epochs=[(0, 0)], end=12), end=12)
 
 
 def log_start_of_another_branch(root: Path) -> None:
     """The log start of the last leader lies above all that an old leader has."""
     shared = parts(0, 8)
     line = shared + parts(8, 30, 2, "new")
-    _with_log_dir(root / "b0", replica([(0, shared + parts(8, 12, 0, "old"))], epochs=[(0, 0)], end=12), end=12)
+    with_log_dir(root / "b0", replica([(0, shared + parts(8, 12, 0, "old"))], epochs=[(0, 0)], end=12), end=12)
     led = replica([(0, line[:10]), (20, line[10:])], epochs=[(2, 20)], end=30)
-    _with_log_dir(root / "b1", led, end=30, start=20)
+    with_log_dir(root / "b1", led, end=30, start=20)
 
 
-def _with_log_dir(path: Path, files: Files, *, end: int, start: int | None = None) -> None:
+def with_log_dir(path: Path, files: Files, *, end: int, start: int | None = None) -> None:
+    """Write a replica, and what its broker has beside it: its end, and a log start if there is one."""
     topic, number = PARTITION.rsplit("-", 1)
     ends = checkpoint((topic, number, end))
     beside = {

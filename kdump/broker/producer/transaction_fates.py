@@ -146,7 +146,12 @@ class TransactionFates:
 
     def expect(self, entries: Iterable[AbortedTxn]) -> None:
         """Take what all transaction indexes have, also of what is still to come, before the first hole of any kind."""
-        self._proven.expect(entries, ((producer, some[0].first) for producer, some in self._running.items() if some))
+        self._proven.expect(entries, self.running.items())
+
+    @property
+    def running(self) -> dict[int, int]:
+        """The producers whose transactions have no end so far, and where these began."""
+        return {producer: some[0].first for producer, some in self._running.items() if some}
 
     @property
     def asks_for_all_holes(self) -> bool:

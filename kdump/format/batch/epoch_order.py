@@ -20,6 +20,7 @@ from kdump.format.batch.header_judge import (
     DAMAGED,
     INVENTED,
     NEAR,
+    OLDER,
     SELDOM,
     ascending,
     bits_wrong,
@@ -134,7 +135,7 @@ class EpochsAround:
         at = bisect_right(self._starts, max(batch.first, self._floor)) - 1
         if at == len(self._starts) - 1 and epoch > self._epochs[at] and batch.first > self._starts[at]:
             # a broker has a new epoch in the checkpoint before it appends the first batch of it
-            return 0 if newest > self._epochs[at] else DAMAGED + SELDOM
+            return 0 if newest > self._epochs[at] else OLDER
         is_explained = self._is_other or self._is_one_bit_away(at, batch, others)  # that replica may be another branch
         return DAMAGED if is_explained else INVENTED
 
@@ -172,8 +173,9 @@ class EpochsAround:
 _SOME = 2  # batches that bear out the epoch of each other
 _WIDTH = 32  # bits of an epoch
 _MOST_WAITING = 32  # batches, each alone with its epoch: a log of many such is damaged, or was made so
+_NEVER = 1 << 40  # costs more than any explanation
 _MOST_TOLD = 1000  # findings of one log: of one with more no epoch is restored
-_MANY = 64  # elections of which nothing else is left
+_MANY = 16  # elections of which nothing else is left
 
 
 class EpochFold:
@@ -354,18 +356,14 @@ class _Group:
         Args:
             is_last: no batch comes behind them.
         """
-        costs = [self._costs(k) for k in self._judged]
-        if is_last:
-            self._add_elections(costs[-1])
-        totals = ascending(costs, self._low, self._high)
+        borne = max(sure for sure in (layout.NO_EPOCH, self._low, self._high) if sure is not None)
+        totals, own = self._totals(borne, is_last=is_last)
+        if own > min(totals[0].values(), default=0):  # that one file is older costs once, however many batches tell it
+            others, own_then = self._totals(MAX_LONG, is_last=is_last)
+            own = min(own, own_then + OLDER)
+            totals = [_cheaper(one, other, OLDER) for one, other in zip(totals, others, strict=True)]
         least = min(totals[0].values(), default=0)
-        stored = [_epoch(self._batches[k]) for k in self._judged]
-        own = [cost.get(epoch, least + 1) for epoch, cost in zip(stored, costs, strict=True)]
-        if (
-            sum(own) == least
-            and all(epoch in total for epoch, total in zip(stored, totals, strict=True))
-            and _is_rising(stored)
-        ):
+        if own == least:
             return
         best = [[value for value, cost in total.items() if cost == least] for total in totals]
         for k in self._own:
@@ -377,6 +375,23 @@ class _Group:
             high = best[at + 1][0] if at + 1 < len(best) and len(best[at + 1]) == 1 else self._high
             is_known = epoch not in best[at] and len(near) == 1 and self._is_determined(k, near[0], low, high)
             yield self._batches[k], (self._before(k), self._behind(k)), near[0] if is_known else None
+
+    def _totals(self, newest: int, *, is_last: bool) -> tuple[list[dict[int, int]], int]:
+        """Return what each value of each batch costs with the best of all others, and what all cost as they are.
+
+        Args:
+            newest: an epoch up to which the checkpoint is known to lack some.
+            is_last: no batch comes behind them.
+        """
+        costs = [self._costs(k, newest) for k in self._judged]
+        if is_last:
+            self._add_elections(costs[-1])
+        totals = ascending(costs, self._low, self._high)
+        stored = [_epoch(self._batches[k]) for k in self._judged]
+        some = zip(stored, totals, costs, strict=True)
+        if not _is_rising(stored) or any(epoch not in total or epoch not in cost for epoch, total, cost in some):
+            return totals, _NEVER
+        return totals, sum(cost[epoch] for epoch, cost in zip(stored, costs, strict=True))
 
     def _is_determined(self, k: int, epoch: int, low: int | None, high: int | None) -> bool:
         """Whether something tells the epoch of a batch, and not only that it lies between others.
@@ -400,13 +415,12 @@ class _Group:
     def _behind(self, k: int) -> HeaderFacts | None:
         return self._batches[k + 1] if k + 1 < len(self._batches) else None
 
-    def _costs(self, k: int) -> dict[int, int]:
+    def _costs(self, k: int, newest: int) -> dict[int, int]:
         """Return what each epoch costs that a batch may have, by all but the order."""
         one = self._batches[k]
         sides = [side for side in (self._before(k), self._behind(k)) if side is not None]
         own = self._around.own_of(one) if self._is_placed(k) else None
         tried = {one.epoch, self._low, self._high, self._of(k), own, *(side.epoch for side in sides)}
-        newest = max(sure for sure in (layout.NO_EPOCH, self._low, self._high) if sure is not None)
         found = {}
         for value in tried:
             if value is not None and value >= layout.NO_EPOCH:
@@ -416,10 +430,11 @@ class _Group:
         return found
 
     def _add_elections(self, costs: dict[int, int]) -> None:
-        """Let the epoch of the very last batch cost more where many elections must have left nothing else."""
+        """Let an epoch of the very last batch cost more where many elections must have left nothing else."""
         *others, last = [_epoch(one) for one in self._batches]
-        if last in costs and last > max(others, default=last) + _MANY:
-            costs[last] += SELDOM
+        known = max(others, default=last) if self._low is None else self._low
+        for value in costs:
+            costs[value] += SELDOM if value > known + _MANY else 0
 
     def _of(self, k: int) -> int | None:
         """The epoch that the checkpoint has for a batch."""
@@ -428,6 +443,14 @@ class _Group:
     def _is_placed(self, k: int) -> bool:
         """Whether a batch lies between those beside it: else nobody knows of which offsets it is."""
         return all(one.last < other.begin for one, other in pairwise(self._batches[max(0, k - 1) : k + 2]))
+
+
+def _cheaper(one: dict[int, int], other: dict[int, int], more: int) -> dict[int, int]:
+    """What values cost by the cheaper of two explanations, of which the second costs more by itself."""
+    return {
+        value: min(some[value] + extra for some, extra in ((one, 0), (other, more)) if value in some)
+        for value in sorted(one.keys() | other.keys())
+    }
 
 
 def _epoch(batch: HeaderFacts) -> int:

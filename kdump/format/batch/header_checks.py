@@ -19,7 +19,7 @@ from kdump.format.batch.epoch_order import EpochFold, EpochsAround
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.format.batch.base_offset.header import HeaderFacts
+    from kdump.format.batch.base_offset.header import HeaderFacts, LogEnd
     from kdump.format.batch.window import Window
 
 
@@ -59,7 +59,7 @@ class HeaderChecks:
         report: Report,
         segment: int,
         next_base: int | None,
-        known_end: Callable[[], int | None] = unknown,
+        known_end: Callable[[], LogEnd | None] = unknown,
         around: EpochsAround | None = None,
         span_of: Callable[[int], int | None] = unknown,
     ) -> None:

@@ -9,7 +9,7 @@ a price, and the explanation that costs least is believed:
 | one bit of the field | 4 |
 | several bits of the field | 5 |
 | a witness, by one bit of it | 4 |
-| a witness, because it is older than the batch: one bit, and seldom so | 5 |
+| a witness, because it is older than the batch; once for all batches that it contradicts then | 5 |
 | a witness that neither explains | 6 |
 | nothing, but it is seldom so | 1 |
 
@@ -33,6 +33,8 @@ DAMAGED, INVENTED = 4, 6
 """What it costs that a witness is wrong, by one bit or by more."""
 SELDOM = 1
 """What it costs that something is in order, but seldom so."""
+OLDER = DAMAGED + SELDOM
+"""What it costs that a witness is older than the batch: once, however many batches it contradicts then."""
 NEAR = 2
 """Values whose costs differ by less are told apart by nothing."""
 

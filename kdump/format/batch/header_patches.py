@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.findings import LOG_END
+from kdump.format.batch.base_offset.header import LogEnd
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.source import Source
 
+_JUDGED = 2  # files that know an end by which a finding was made: how many they are was judged then
 _ROUNDS = 8  # a field that is put right can show the next one
 MOST_ERRORS = 100_000  # of one log; they are held
 
@@ -113,7 +115,7 @@ class HeaderPatches:
             keep,
             segment=self._base,
             next_base=self._next_base,
-            known_end=lambda: self._known_end,
+            known_end=lambda: None if self._known_end is None else LogEnd(self._known_end, _JUDGED),
             max_batch_bytes=MAX_BATCH_BYTES,
             around=self._around,
         )

@@ -29,6 +29,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.framing import FrameVerdict, Judge
     from kdump.format.source import Source
@@ -99,7 +100,7 @@ class CheckedWalk:
         *,
         segment: int = layout.UNKNOWN,
         next_base: int | None,
-        known_end: Callable[[], int | None] = unknown,
+        known_end: Callable[[], LogEnd | None] = unknown,
         hints: Callable[[], Sequence[int]] = tuple,
         max_batch_bytes: int,
         border: Border | None = None,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch.base_offset.findings import BASE_OFFSET
+from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.header_fields import Overlay
 from kdump.rescue.base_offset.seen import are_same_bytes, seen_at, seen_in, with_neighbours
 
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 _MOST = 64  # equal batches of one log that are held
 
 
-def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], max_batch_bytes: int) -> list[Finding]:
+def wrong_base_offsets(
+    own: CopyLog,
+    others: Callable[[], Iterable[CopyLog]],
+    max_batch_bytes: int,
+    end: Callable[[], int | None] = unknown,
+) -> list[Finding]:
     """Return a finding for each batch of a log whose base offset another copy knows better.
 
     That may be the offset in its header, where that was taken for wrong: the finding then expects what it found.
@@ -36,6 +42,7 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
         own: the log; its base offset is known.
         others: gives the logs of other copies that may have its batches.
         max_batch_bytes: of a larger batch only the header is read.
+        end: tells where the log ends as far as anything tells it; a batch that reaches over that is looked for.
 
     Reports: O03.
     """
@@ -50,7 +57,7 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
     log = Overlay(own.raw, [patch for patch in facts.patches if patch.position not in guessed])
     rows = (*seen_in(runs.windows(log, max_batch_bytes), facts.wrappers), *seen_at(log, unplaced, facts.wrappers))
     own_rows = sorted(rows, key=lambda row: row.position)
-    lone = list(_lone(own_rows, own, {*guessed, *unplaced}))
+    lone = list(_lone(own_rows, own, {*guessed, *unplaced}, end))
     known: list[set[int]] = [set() for _ in lone]
     if lone:
         for other in others():
@@ -72,7 +79,9 @@ def wrong_base_offsets(own: CopyLog, others: Callable[[], Iterable[CopyLog]], ma
     return found
 
 
-def _lone(rows: Iterable[SeenBatch], own: CopyLog, guessed: set[int]) -> Iterator[Neighbourhood]:
+def _lone(
+    rows: Iterable[SeenBatch], own: CopyLog, guessed: set[int], end: Callable[[], int | None]
+) -> Iterator[Neighbourhood]:
     """Yield the batches that adjoin no neighbour, where order breaks, at torn bytes and at the end of the log.
 
     Compaction leaves other ones in plenty.
@@ -81,19 +90,24 @@ def _lone(rows: Iterable[SeenBatch], own: CopyLog, guessed: set[int]) -> Iterato
         rows: the batches of the log, as their headers are.
         own: the log.
         guessed: positions of those whose base offset is wrong, or was taken for wrong.
+        end: tells where the log ends.
     """
     for standing in with_neighbours(rows):
         row, before, after = standing
-        end, left = (0, own.before + 1) if before is None else (before.end, before.last + 1)
+        begin, left = (0, own.before + 1) if before is None else (before.end, before.last + 1)
         right = own.end if after is None else after.first
         if row.first != left and row.last + 1 != right:
-            breaks = row.position in guessed or row.first < left or row.position != end
+            breaks = row.position in guessed or row.first < left or row.position != begin
             if after is None:
-                breaks = breaks or not own.facts.lacks_records
+                breaks = breaks or not own.facts.lacks_records or _is_over(row, end())
             else:
                 breaks = breaks or after.first <= row.last or after.position != row.end
             if breaks:
                 yield standing
+
+
+def _is_over(row: SeenBatch, end: int | None) -> bool:
+    return end is not None and row.last >= end
 
 
 def _look(

@@ -7,6 +7,7 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -23,8 +24,9 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 /**
  * Loads partition directories as a broker does at its start, one for each line of stdin: path, clock in ms, whether it
  * was shut down well, log start offset, recovery point, then settings of the topic as name=value, with tabs between; pass=WATERMARK,CHECKPOINT,BYTES
- * lets the cleaner make a pass too, from the checkpoint on (-1 for none).
- * Prints for each "loaded", log start and end offset, or "failed", class and message, with tabs between.
+ * lets the cleaner make a pass too, from the checkpoint on (-1 for none); read=yes reads all records of the log.
+ * Prints for each "loaded", log start and end offset, or "failed", class and message, with tabs between. Of what was read
+ * how many records that were, and the CRC-32 of their offsets, keys and values, in this order, each with its length.
  */
 public class LoadPartitions {
     public static void main(String[] args) throws Exception {
@@ -36,8 +38,9 @@ public class LoadPartitions {
 
     static String answer(String[] asked) {
         try {
-            long[] ends = load(asked);
-            return "loaded\t" + ends[0] + "\t" + ends[1];
+            StringBuilder told = new StringBuilder("loaded");
+            for (long one : load(asked)) told.append('\t').append(one);
+            return told.toString();
         } catch (Throwable thrown) {
             Throwable one = thrown;
             while (one instanceof InvocationTargetException && one.getCause() != null) one = one.getCause();
@@ -50,7 +53,7 @@ public class LoadPartitions {
     static long[] load(String[] asked) throws Exception {
         Map<String, String> settings = new HashMap<>();
         for (int i = 5; i < asked.length; i++) settings.put(asked[i].split("=", 2)[0], asked[i].split("=", 2)[1]);
-        String pass = settings.remove("pass");
+        String pass = settings.remove("pass"), reads = settings.remove("read");
         Time time = clock(Long.parseLong(asked[1]));
         Object log = create(
             new File(asked[0]), new LogConfig(settings), Long.parseLong(asked[3]), Long.parseLong(asked[4]),
@@ -61,6 +64,7 @@ public class LoadPartitions {
         }
         long start = (long) log.getClass().getMethod("logStartOffset").invoke(log);
         long end = (long) log.getClass().getMethod("logEndOffset").invoke(log);
+        long[] read = reads == null ? new long[0] : read(log, start, end);
         for (Object one : (Iterable<?>) log.getClass().getMethod("logSegments").invoke(log)) {
             LogSegment segment = (LogSegment) one;
             segment.offsetIndex().trimToValidSize();
@@ -71,7 +75,53 @@ public class LoadPartitions {
         } catch (NoSuchMethodException later) {   // 4.4; close() would take a snapshot of the producers
             for (Object one : (Iterable<?>) log.getClass().getMethod("logSegments").invoke(log)) ((LogSegment) one).close();
         }
-        return new long[] {start, end};
+        long[] found = java.util.Arrays.copyOf(new long[] {start, end}, 2 + read.length);
+        System.arraycopy(read, 0, found, 2, read.length);
+        return found;
+    }
+
+    /** All records as a fetch returns them: how many, and the CRC-32 of their offsets, keys and values. */
+    static long[] read(Object log, long start, long end) throws Exception {
+        Class<?> isolations = Class.forName("org.apache.kafka.server.storage.log.FetchIsolation");
+        Object isolation = isolations.getField("LOG_END").get(null);
+        Method fetch = log.getClass().getMethod("read", long.class, int.class, isolations, boolean.class);
+        java.util.zip.CRC32 crc = new java.util.zip.CRC32();
+        long count = 0;
+        for (long at = start; at < end; ) {
+            Object info = fetch.invoke(log, at, 1 << 16, isolation, true);
+            Object records = info.getClass().getField("records").get(info);
+            Method batches = of("Records", "batches"), last = of("RecordBatch", "lastOffset");
+            Method offset = of("Record", "offset"), key = of("Record", "key"), value = of("Record", "value");
+            long next = at;
+            for (Object batch : (Iterable<?>) batches.invoke(records)) {
+                for (Object one : (Iterable<?>) batch) {
+                    if ((long) offset.invoke(one) < next) continue;   // as a consumer passes over them
+                    count++;
+                    add(crc, ByteBuffer.allocate(8).putLong(0, (long) offset.invoke(one)));
+                    add(crc, (ByteBuffer) key.invoke(one));
+                    add(crc, (ByteBuffer) value.invoke(one));
+                }
+                next = Math.max(next, (long) last.invoke(batch) + 1);
+            }
+            if (next == at) throw new IllegalStateException("nothing is read from offset " + at + " on");
+            at = next;
+        }
+        return new long[] {count, crc.getValue()};
+    }
+
+    /** A method of a type of records; the package of these is another one from 4.3 on. */
+    static Method of(String type, String name) throws Exception {
+        try {
+            return Class.forName("org.apache.kafka.common.record.internal." + type).getMethod(name);
+        } catch (ClassNotFoundException older) {
+            return Class.forName("org.apache.kafka.common.record." + type).getMethod(name);
+        }
+    }
+
+    static void add(java.util.zip.CRC32 crc, ByteBuffer bytes) {
+        int size = bytes == null ? -1 : bytes.remaining();
+        crc.update(ByteBuffer.allocate(4).putInt(0, size));
+        if (bytes != null) crc.update(bytes.duplicate());
     }
 
     /** One pass of the cleaner, from an offset on, with a high watermark and so many bytes of an offset map. */

@@ -7,6 +7,7 @@
 | a base offset in an image | the same for the batches right beside it; of others only that they stand elsewhere |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
 | the last leader epoch | of the very last batch alone, one bit away: a wrong bit, and an older file, look the same |
+| one behind few elections | of the very last batch alone, several bits away: a file lost in a crash looks the same |
 | the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
 | a fate | a cleaned log lost the marker without a byte of it, and no transaction index knows of it or of a later one |
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from tests.support.rescue_truth.cluster import Ident
     from tests.support.rescue_truth.truth import Placed, Truth
 
+FEW = 16
+"""So many elections may leave nothing but one batch."""
 SEVERAL = 2
 """So many batches agree on an epoch by no single wrong bit."""
 MOST_IN_A_SEGMENT = 2**31
@@ -113,9 +116,11 @@ def epoch(truth: Truth, key: Ident, told: int) -> bool:
     same = [one for one in truth.placed if one.ident == key]
     wrong = [one for one in same if one.is_intact and one.header[1] == told]
     if not wrong:
-        return all(_looks_flipped(truth, one, told) for one in same)
+        return all(looks_flipped(truth, one, told) for one in same)
     if any(one.has_epoch for one in same):
         return False
+    if all(_after_few_elections(truth, one, told) for one in wrong):
+        return True
     was = truth.original(key)
     for number, known in truth.files_of_epochs():
         if key in truth.chains[number] and _ends_behind(truth, number, known, was.base):
@@ -123,12 +128,20 @@ def epoch(truth: Truth, key: Ident, told: int) -> bool:
     return all(_ascends(truth, one, told) for one in wrong)
 
 
-def _looks_flipped(truth: Truth, one: Placed, told: int) -> bool:
-    """Whether the last batch of a copy alone has an epoch, one bit away from the newest of an older file of epochs."""
+def looks_flipped(truth: Truth, one: Placed, told: int) -> bool:
+    """Tell whether the last batch of a copy alone has an epoch, one bit from the newest of an older file of epochs."""
     behind = [other for other in truth.placed if other.copy == one.copy and other.was.base > one.was.base]
     known = next((known for number, known in truth.files_of_epochs() if number == one.copy), [])
     is_older = EPOCHS in truth.case.copies[one.copy].touched and bool(known) and known[-1][0] == told
     return not behind and is_older and (told ^ one.was.epoch).bit_count() == 1
+
+
+def _after_few_elections(truth: Truth, one: Placed, told: int) -> bool:
+    """Whether several bits of the last batch of a copy make an epoch little above all that its file has."""
+    behind = [other for other in truth.placed if other.copy == one.copy and other.was.base > one.was.base]
+    known = next((known for number, known in truth.files_of_epochs() if number == one.copy), [])
+    is_several = (told ^ one.was.epoch).bit_count() > 1
+    return not behind and bool(known) and is_several and 0 < told - known[-1][0] <= FEW
 
 
 def _ends_behind(truth: Truth, number: int, known: list[tuple[int, int]], base: int) -> bool:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SALVAGES, PATCHES, CARVES = "salvages", "patch-headers", "carves"
+SALVAGES, CARVES = "salvages", "carves"
 
 _LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
 _NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
 _ROWS = "what is left out has a row, what has a row is left out"
-_FOREIGN = "one batch out of place, or a wrong name, makes no foreign segment of a log"
-_ONE_BIT = "one wrong bit never wins over intact neighbours: an epoch above those behind it is wrong"
 
 
 class Known(NamedTuple):
@@ -32,13 +30,15 @@ class Known(NamedTuple):
 
 KNOWN: dict[str, Known] = {
     "left-out": Known(SALVAGES, 12170, "of a log of one batch its name or its base offset is wrong: nobody knows"),
+    "newest-left-out": Known(SALVAGES, 204182, _NAME),
+    "refused": Known(SALVAGES, 250834, "two logs of one copy under wrong names"),
+    "wrong-offset": Known(SALVAGES, 201604, _NAME),
     "wrong-offset-legacy": Known(SALVAGES, 60030, _LEGACY),
-    "wrong-fate": Known(SALVAGES, 11224, "a snapshot tells from where on the transaction of a producer was open"),
-    "told-and-written-cleaned": Known(SALVAGES, 12223, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
+    "told-and-written-cleaned": Known(SALVAGES, 200731, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
     "carve-wrong-offset-legacy": Known(CARVES, 11042, _LEGACY),
-    "carve-wrong-branch": Known(CARVES, 11168, _ONE_BIT),
-    "carve-wrong-fate": Known(CARVES, 613, "a marker that is lost is proven by the entry behind it"),
-    "carve-left-out": Known(CARVES, 61110, _ROWS),
     "carve-one-image-wrong-offset": Known(CARVES, 61095, _NAME),
-    "carve-one-image-wrong-epoch": Known(CARVES, 165, _ONE_BIT),
+    "carve-left-out": Known(CARVES, 250175, _ROWS),
+    "carve-one-image-left-out": Known(CARVES, 250177, _ROWS),
+    "carve-wrong-offset": Known(CARVES, 250003, _NAME),
+    "carve-refused": Known(CARVES, 200105, "of one history several batches outweigh the newest epoch of one alone"),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.batch.header_judge import OLDER, ONE_BIT, bits_wrong
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -100,29 +102,44 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
     """Return how many of the last, which reach over the end of the log as they are, fill what is left up to it.
 
     That is where the next segment begins, or where other files know the log to end: these may be older, so that one bit
-    of each base offset must explain it there. No log had an end between two of its batches, but after a truncation.
+    of each base offset must explain it there, or fewer wrong fields than older files. No log had an end between two of
+    its batches, but after a truncation. The header of a damaged batch before them counts where it adjoins what lies
+    before it, and each of them is wrong.
     """
     if ends.known is None:
         return 0
     size = 0
     for count in range(1, len(waiting) + 1):
         one = waiting[-count]
-        if one.is_lost or one.batch.first is None:
+        if one.batch.first is None:
             break
         size += one.batch.span + 1
         left = waiting[-count - 1].batch if count < len(waiting) else before.good
         begin = before.segment if left is None else left.last + 1
+        if one.is_lost:
+            damaged = one.damaged
+            if damaged is None or damaged.first != begin or before.is_open:
+                break
+            begin = damaged.last + 1
         if begin + size != ends.known or (count == len(waiting) and before.is_open):
+            if one.is_lost:
+                break
             continue
         places = _in_a_row(begin, waiting[-count:])
         some = [one.batch for one in waiting[-count:]]
         firsts = [one.first for one in some]
-        is_one_bit = all(
-            (one.stored ^ one.field(true)).bit_count() == 1 for one, true in zip(some, places, strict=True)
+        costs = [bits_wrong(one.stored, one.field(true)) for one, true in zip(some, places, strict=True)]
+        is_one_bit = all(cost == ONE_BIT for cost in costs)
+        is_explained = (
+            is_one_bit
+            or sum(costs) < ends.files * OLDER
+            or (ends.next_base is not None and (all(costs) or not one.is_lost))
         )
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
-        if (is_one_bit or ends.next_base is not None) and reaches and ends.known not in firsts:
+        if is_explained and reaches and ends.known not in firsts:
             return count
+        if one.is_lost:
+            break
     return 0
 
 

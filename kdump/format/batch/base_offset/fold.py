@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.batch.base_offset.findings import OffsetFindings
-from kdump.format.batch.base_offset.header import Before, Ends, Waiting
+from kdump.format.batch.base_offset.header import Before, Ends, LogEnd, Waiting
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class OffsetFold:
     Attributes:
         on_free_range: is told the offsets that damage leaves free before a right batch, or that a log lacks at its
             start: first, last (None before a legacy wrapper) and the position of the batch. The range may be empty.
+        asks_wrappers: where each legacy wrapper begins is asked, and not only where batches contradict each other.
 
     Reports: O01-O04, B07.
     """
@@ -68,7 +69,7 @@ class OffsetFold:
         report: Report,
         segment: int,
         next_base: int | None,
-        known_end: Callable[[], int | None] = unknown,
+        known_end: Callable[[], LogEnd | None] = unknown,
         begins: Callable[[int | None, int | None], bool] = lambda _epoch, _offset: False,
         span_of: Callable[[int], int | None] = unknown,
     ) -> None:
@@ -80,6 +81,7 @@ class OffsetFold:
         self._before = Before(segment)
         self._queue = _EMPTY
         self._doubt = _NO_DOUBT
+        self.asks_wrappers = False
         self.on_free_range: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
@@ -132,6 +134,9 @@ class OffsetFold:
 
     def push(self, one: HeaderFacts) -> None:
         """Take the next batch."""
+        self._push(self._with_span(one) if self.asks_wrappers and one.trusted else one)
+
+    def _push(self, one: HeaderFacts) -> None:
         queue, doubt = self._queue, self._doubt
         if not one.trusted:
             if queue.waiting and not doubt.is_lost and self._bears_out(one, queue.waiting[-1].batch):
@@ -141,7 +146,7 @@ class OffsetFold:
             return
         self._doubt = _NO_DOUBT
         is_borne = doubt.damaged is not None and one.first == doubt.damaged.last + 1
-        new = Waiting(one, doubt.is_lost, self._before.may_have(one), is_borne=is_borne)
+        new = Waiting(one, doubt.is_lost, self._before.may_have(one), is_borne=is_borne, damaged=doubt.damaged)
         if not queue.waiting and new.may_be and not doubt.is_lost and self._before.leads_to(one):
             self._accept(one)
             return
@@ -171,7 +176,8 @@ class OffsetFold:
         """There is no next batch."""
         if self._queue.waiting:
             next_base = self._ends.next_base
-            self._ends = Ends(next_base, self._known_end() if next_base is None else next_base)
+            end = self._known_end() if next_base is None else LogEnd(next_base, 0)
+            self._ends = Ends(next_base) if end is None else Ends(next_base, end.offset, files=end.files)
             self._settle(is_sure=False)
 
     def _accept(self, one: HeaderFacts) -> None:
@@ -313,7 +319,7 @@ class OffsetFold:
             before: the one before it; None for none. Of the same epoch, that is the one with which the epoch begins.
         """
         is_first = before is None or before.epoch != one.batch.epoch
-        return one.is_borne or (is_first and self._begins(one.batch.epoch, one.batch.first))
+        return one.is_borne or (is_first and one.may_be and self._begins(one.batch.epoch, one.batch.first))
 
     def _stays(self, one: Waiting, before: HeaderFacts | None, after: Waiting | None, place: int | None) -> bool:
         from kdump.format.batch.base_offset.places import stays

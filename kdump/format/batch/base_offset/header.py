@@ -96,6 +96,7 @@ class Waiting(TupleValue):
     may_be: bool  # its offsets can be those of its log
     may_be_right: bool = False  # it is wrong, or as likely another one
     is_borne: bool = False  # the header of a damaged batch beside it bears it out
+    damaged: HeaderFacts | None = None  # the batch right before it, where its CRC is wrong
 
 
 class Before(TupleValue):
@@ -142,9 +143,17 @@ class Before(TupleValue):
         return self.segment == layout.UNKNOWN or 0 <= one.last - self.segment <= layout.MAX_INT
 
 
+class LogEnd(TupleValue):
+    """Where other files know a log to end, and how many of them say just that."""
+
+    offset: int
+    files: int = 1
+
+
 class Ends(TupleValue):
     """Where a log goes on, or ends."""
 
     next_base: int | None  # base offset of the next segment; None where there is none, or nobody knows
     known: int | None = None  # where no batch comes any more: the next base, or where other files know the log to end
     filled: int | None = None  # the same, where the last batches fill the log up to there; else None
+    files: int = 0  # how many other files know it to end there
