@@ -228,6 +228,10 @@ class _Run:
         self._given = given
         self._bar = bar
         self._times = times
+        from kdump.cli.options.broker import given_config  # it loads the model, which --help has no need of
+
+        self._config = given_config(given)
+        self._assumed = tuple(filter(None, (self._config.assumed_release,)))
         self._separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
 
     def opened(self, path: str) -> tuple[str | None, Finder] | None:
@@ -248,8 +252,6 @@ class _Run:
         if unread is not None:
             self._outcome.see(unread)
             say(f"kdump: {unread.sentence}")
-        from kdump.cli.options.broker import given_config
-
         finder = Finder(
             partition,
             limits_of(self._given),
@@ -259,7 +261,7 @@ class _Run:
             jobs=self._given["jobs"],
             told=None if self._bar is None else self._bar.show,
             report=self._report,
-            config=given_config(self._given),
+            config=self._config,
         )
         name = parse_partition(base_name(path if is_dir(path) else parent(path)))
         return (None if name is None else name.topic_partition), finder
@@ -281,7 +283,7 @@ class _Run:
         """Let each partition answer a question; there is nothing where none has an answer."""
         if isinstance(query, Bad):
             self._outcome.nothing()
-            self._sink.location(LookupAnswer(query.text, error=query.error))
+            self._sink.location(LookupAnswer(query.text, error=query.error, assumed=self._assumed))
             return
         if query.assumed and not self._given["quiet"]:
             say(f"kdump: {query.assumed}")
@@ -298,7 +300,7 @@ class _Run:
                     self._bar.hide()
                 if isinstance(item, LookupAnswer):
                     has_answer |= item.error is None
-                    self._show(finder, item.replace(partition=name))
+                    self._show(finder, item.replace(partition=name, assumed=self._assumed))
                     continue
                 self._outcome.see(item)
                 if isinstance(item, Finding):  # a problem is the error of the location too
