@@ -12,6 +12,8 @@ import pytest
 
 from kdump.broker.config import DEFAULTS, Config, check_name
 from kdump.broker.log_facts import LogFiles, LogReader
+from kdump.broker.releases import rules_of
+from kdump.broker.remote_copy import remote_copy
 from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, rolling
 from kdump.finding import Finding
 from kdump.format.batch.window import Buffer
@@ -368,6 +370,12 @@ def test_text_says_what_remote_storage_has(tmp_path: Path) -> None:
     said = " ".join(out.split())
     assert "0: stays: remote storage does not have it" in said
     assert "remote storage has nothing; 2 segments, 144 B, only on this disk" in said
+
+
+def test_nothing_is_copied_of_a_topic_that_is_not_tiered(tmp_path: Path) -> None:
+    place = partition(tmp_path)
+    files = LogFiles(PartitionDir(str(place / "t-0"), LogDir(str(place))), unexpected, LIMIT)
+    assert remote_copy(files, log(*THREE), configured(), rules_of(), 0) is None
 
 
 # --- the command ----------------------------------------------------------------------------------------------
