@@ -26,6 +26,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.help import Command, option, options
 from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.terminal import bar_of, color_option
+from kdump.cli.so_far import SoFar, tell_so_far
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
@@ -232,6 +233,8 @@ class _Run:
 
         self._config = given_config(given)
         self._assumed = tuple(filter(None, (self._config.assumed_release,)))
+        self._so_far = SoFar()
+        tell_so_far(bar, self._so_far.words)
         self._separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
 
     def opened(self, path: str) -> tuple[str | None, Finder] | None:
@@ -300,9 +303,11 @@ class _Run:
                     self._bar.hide()
                 if isinstance(item, LookupAnswer):
                     has_answer |= item.error is None
+                    self._so_far.add("answer")
                     self._show(finder, item.replace(partition=name, assumed=self._assumed))
                     continue
                 self._outcome.see(item)
+                self._so_far.see(item)
                 if isinstance(item, Finding):  # a problem is the error of the location too
                     self._sink.finding(item)
         except (UnreadableError, OSError) as error:
