@@ -18,7 +18,7 @@ from kdump.cli.options.help import Option
 from kdump.finding import Code, Trait
 from tests.support.option_table import GUIDE, commands, table
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
-from tests.support.terminal import COMMAND
+from tests.support.terminal import COMMAND, run_in_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -450,6 +450,16 @@ def test_a_carve_that_is_interrupted_says_what_was_found(tmp_path: Path) -> None
     args = ["carve", *[f"image{k}" for k in range(8)], "--to", str(there)]
     said = interrupted_at_work(args, lambda: len(list(there.glob("*.log"))) > 50, tmp_path)
     assert re.search(rb"kdump: carve was interrupted(; so far: [\d,]+ runs?.*)?\n", said), said
+
+
+def test_ids_are_whole_in_a_table_of_80_columns() -> None:
+    args = ["cluster", "kafka-4.3.1/clean/node1", "--diff", "0", "end"]
+    changes = [json.loads(line) for line in run_kdump([*args, "--format", "json"], FIXTURES).stdout.splitlines()]
+    text = json.dumps([[one.get("name"), one.get("before"), one.get("after")] for one in changes])
+    ids = {one for one in re.findall(r"(?<![\w-])[A-Za-z0-9_-]{22}(?![\w-])", text) if re.search(r"[A-Z]", one)}
+    seen = run_in_terminal(args, FIXTURES).raw
+    assert len(ids) > 5
+    assert [one for one in sorted(ids) if one not in seen] == []
 
 
 # --- Ctrl-C -------------------------------------------------------------------------------------------------
