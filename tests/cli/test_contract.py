@@ -15,7 +15,8 @@ import click
 import pytest
 
 from kdump.cli.options.help import Option
-from kdump.finding import Code, Trait
+from kdump.cli.so_far import SoFar
+from kdump.finding import Code, Finding, Trait
 from tests.support.option_table import GUIDE, commands, table
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
 from tests.support.terminal import COMMAND, run_in_terminal
@@ -460,6 +461,14 @@ def test_ids_are_whole_in_a_table_of_80_columns() -> None:
     seen = run_in_terminal(args, FIXTURES).raw
     assert len(ids) > 5
     assert [one for one in sorted(ids) if one not in seen] == []
+
+
+def test_what_was_found_so_far_is_the_end_of_a_sentence() -> None:
+    found = SoFar()
+    assert found.words() == ""
+    found.add("batch", 2)
+    found.see(Finding(Code.B01, "x.log"))
+    assert found.words() == "; so far: 2 batches, 1 error"
 
 
 # --- Ctrl-C -------------------------------------------------------------------------------------------------
