@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _MINUTE, _HOUR = 60_000, 3_600_000
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
 _MAX_FILE = 1 << 20
-_TIERED = "remote.storage.enable counts for nothing here: what is in remote storage goes from the disk sooner"
 _POLICIES = ("compact", "delete")
 
 
@@ -79,6 +78,12 @@ def _policy(text: str) -> frozenset[str]:
     return frozenset(words)
 
 
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.lower() == "true"
+
+
 def _timestamp_type(text: str) -> str:
     if text not in ("CreateTime", "LogAppendTime"):
         raise ValueError("CreateTime or LogAppendTime")
@@ -87,6 +92,7 @@ def _timestamp_type(text: str) -> str:
 
 _LONG, _INT = _integer(MIN_LONG, MAX_LONG), _integer(-(2**31), MAX_INT)
 _FROM_0, _FROM_1 = _integer(0, MAX_LONG), _integer(1, MAX_LONG)
+_AS_WHOLE = -2  # of local.retention.*: that of the whole log
 _INT_0, _INT_1 = _integer(0, MAX_INT), _integer(1, MAX_INT)
 _TOPIC: dict[str, _Setting] = {
     "cleanup.policy": _Setting(_policy, frozenset(("delete",)), (("log.cleanup.policy", 1),)),
@@ -110,6 +116,12 @@ _TOPIC: dict[str, _Setting] = {
     "max.message.bytes": _Setting(_INT_0, 1_048_588, (("message.max.bytes", 1),)),
     "max.decompressed.message.bytes": _Setting(_integer(1, MAX_DECOMPRESSED), MAX_DECOMPRESSED),
     "file.delete.delay.ms": _Setting(_FROM_0, 60_000, (("log.segment.delete.delay.ms", 1),)),
+    "remote.storage.enable": _Setting(_boolean, False),
+    "remote.log.copy.disable": _Setting(_boolean, False),
+    "local.retention.ms": _Setting(_integer(-2, MAX_LONG), _AS_WHOLE, (("log.local.retention.ms", 1),)),
+    "local.retention.bytes": _Setting(_integer(-2, MAX_LONG), _AS_WHOLE, (("log.local.retention.bytes", 1),)),
+    "remote.copy.lag.ms": _Setting(_integer(-1, MAX_LONG), 0, (("log.remote.copy.lag.ms", 1),)),
+    "remote.copy.lag.bytes": _Setting(_integer(-1, MAX_LONG), 0, (("log.remote.copy.lag.bytes", 1),)),
 }
 _BROKER: dict[str, _Setting] = {
     # Kafka divides 128 MiB among its threads; here it is what one thread has.
@@ -128,17 +140,11 @@ _OTHERS = frozenset(
         "flush.ms",
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",
-        "local.retention.bytes",
-        "local.retention.ms",
         "message.timestamp.after.max.ms",
         "message.timestamp.before.max.ms",
         "min.insync.replicas",
         "preallocate",
-        "remote.copy.lag.bytes",
-        "remote.copy.lag.ms",
-        "remote.log.copy.disable",
         "remote.log.delete.on.disable",
-        "remote.storage.enable",
         "unclean.leader.election.enable",
     )
 )
@@ -220,7 +226,6 @@ class Config:
         self.rules = rules_of(release or NEWEST)
         self._release = release
         self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
-        self._is_tiered = given.get("remote.storage.enable", "").strip(_TRIMMED).lower() == "true"
         self._given = given
         self._firm = firm
         self._clusters = tuple(clusters)
@@ -344,6 +349,8 @@ class Config:
         size = values.pop("internal.segment.bytes")  # for Kafka's own tests: it wins
         if size is not None:
             values["segment.bytes"] = size
+        if topic in _INTERNAL:  # UnifiedLog.isRemoteLogEnabled
+            values["remote.storage.enable"] = False
         return TopicConfig.of({name.replace(".", "_"): value for name, value in values.items()})
 
     def assumed(self, topic: str | None, policy: CleanupPolicy | None = None) -> str:
@@ -361,7 +368,7 @@ class Config:
             said.append(DEFAULTS)
         elif policy is not None and policy.now is None:
             said.append(_UNKNOWN)
-        return "; ".join([*said, _TIERED] if self._is_tiered else said)
+        return "; ".join(said)
 
     @property
     def is_silent(self) -> bool:
@@ -417,6 +424,14 @@ class TopicConfig(Value):
     max_message_bytes: int
     max_decompressed_message_bytes: int  # of a record of a compressed batch, from 4.4 on
     file_delete_delay_ms: int
+    remote_storage_enable: bool
+    remote_log_copy_disable: bool
+    # local_retention_ms, local_retention_bytes: -2 for those of the whole log
+    local_retention_ms: int
+    local_retention_bytes: int
+    # remote_copy_lag_ms, remote_copy_lag_bytes: from 4.4 on; -1 for those of local retention
+    remote_copy_lag_ms: int
+    remote_copy_lag_bytes: int
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:
@@ -432,8 +447,44 @@ class TopicConfig(Value):
 
     @property
     def delete(self) -> bool:
-        """Whether size and time delete segments."""
-        return "delete" in self.cleanup_policy
+        """Whether size and time delete segments. Source: UnifiedLog.deleteOldSegments."""
+        return "delete" in self.cleanup_policy or (self.is_copied and not self.cleanup_policy)
+
+    @property
+    def is_tiered(self) -> bool:
+        """Whether the log goes on in remote storage. Source: UnifiedLog.isRemoteLogEnabled."""
+        return self.remote_storage_enable and not self.compact
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether brokers copy segments to remote storage. Source: UnifiedLog.remoteLogEnabledAndRemoteCopyEnabled."""
+        return self.is_tiered and not self.remote_log_copy_disable
+
+    @property
+    def kept_ms(self) -> int:
+        """The age at which segments go from the disk, -1 for never. Source: UnifiedLog.localRetentionMs."""
+        return self.local_ms if self.is_copied else self.retention_ms
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of a log that the disk keeps, -1 for all. Source: UnifiedLog.localRetentionSize."""
+        return self.local_bytes if self.is_copied else self.retention_bytes
+
+    @property
+    def local_ms(self) -> int:
+        """local.retention.ms, or what stands in for it. Source: LogConfig.localRetentionMs."""
+        return self.retention_ms if self.local_retention_ms == _AS_WHOLE else self.local_retention_ms
+
+    @property
+    def local_bytes(self) -> int:
+        """local.retention.bytes, or what stands in for it. Source: LogConfig.localRetentionBytes."""
+        return self.retention_bytes if self.local_retention_bytes == _AS_WHOLE else self.local_retention_bytes
+
+    @property
+    def copy_lag(self) -> tuple[int, int]:
+        """The lags behind which segments are copied: ms and bytes. Source: LogConfig.remoteCopyLagMs."""
+        ms, size = self.remote_copy_lag_ms, self.remote_copy_lag_bytes
+        return self.local_ms if ms < 0 else ms, self.local_bytes if size < 0 else size
 
     @property
     def max_segment_ms(self) -> int:

@@ -192,7 +192,13 @@ class LogReader:
         self._outlines[number] = seen
 
     def facts(
-        self, start: int | None, watermark: int | None, largest: Mapping[int, int], *, timeless: bool = False
+        self,
+        start: int | None,
+        watermark: int | None,
+        largest: Mapping[int, int],
+        *,
+        timeless: bool = False,
+        is_tiered: bool = False,
     ) -> RetentionFacts:
         """Return the log as a broker has it.
 
@@ -201,10 +207,11 @@ class LogReader:
             watermark: the high watermark; None for the end.
             largest: by number of a segment the largest timestamp of its data, where that is known.
             timeless: leave times out that only the data tells, and do not read it for them.
+            is_tiered: the log begins in remote storage, below its first segment here.
         """
         end = self._end_offset()
         offset = self.files.directory.log_start if start is None else min(start, end)  # no DeleteRecords goes further
-        first = max(offset, self.files.bases[0])
+        first = offset if is_tiered else max(offset, self.files.bases[0])
         if first > end and not self._is_told:
             self._is_told = True
             values: dict[str, int | str | None] = {"partition": self.files.name, "end": end}

@@ -32,6 +32,9 @@ class Rules(Value):
     # --- read
     bounds_records: bool  # max.decompressed.message.bytes holds for records of compressed batches
     streams_time_search: bool  # a search by time reads records one by one; else all of a batch before the first counts
+    # --- delete
+    delays_copies: bool  # to remote storage, by remote.copy.lag.ms and remote.copy.lag.bytes
+    counts_last_copied: bool  # a segment that begins at the highest remote offset counts as one that is only local
     # --- clean
     keeps_empty_at_high_watermark: bool  # an empty batch is kept that ends there; else one that ends the cleaned part
 
@@ -60,6 +63,8 @@ TABLE: Mapping[str, Rule] = {
         {"3.9": False, "4.4": True}, "LogConfig.maxDecompressedMessageBytes, DefaultRecord.readFrom"
     ),
     "streams_time_search": Rule({"3.9": False, "4.4": True}, "FileRecords.searchForTimestamp"),
+    "delays_copies": Rule({"3.9": False, "4.4": True}, "RemoteLogManager.RLMCopyTask.isEligibleForUpload, KIP-1241"),
+    "counts_last_copied": Rule({"3.9": True, "4.4": False}, "UnifiedLog.onlyLocalLogSegmentsSize"),
     "keeps_empty_at_high_watermark": Rule({"3.9": False, "4.4": True}, "Cleaner.cleanInto, checkBatchRetention"),
 }
 

@@ -42,6 +42,17 @@ class RetentionFacts(Value):
     start_offset: int
     end_offset: int
     high_watermark: int  # from the start offset to the end offset
+    remote: int | None = None  # the highest offset in remote storage, -1 for none; None where nothing is copied there
+
+    @property
+    def local_start_offset(self) -> int:
+        """The first offset on this disk. Source: UnifiedLog.localLogStartOffset."""
+        return max(self.start_offset, self.segments[0].base_offset)
+
+    def is_copied(self, number: int) -> bool:
+        """Tell whether remote storage has a segment; what goes there at all is known."""
+        bound = self.upper_bound(number)
+        return self.remote is not None and 0 < bound <= self.remote + 1
 
     def upper_bound(self, number: int) -> int:
         """Return the base offset of the segment after one, the log end offset for the last."""
@@ -53,8 +64,9 @@ class Deletion(Value):
     """One round of deletion."""
 
     reasons: list[str]  # of the segments that go, from the oldest on
-    rolled_to: int | None  # base offset of the empty segment that is made when all go; None when some stay
+    rolled_to: int | None  # base offset of the empty segment that is made where the active one may go; else None
     start_offset: int  # the log start offset afterwards
+    local_start_offset: int  # the first offset on this disk afterwards
 
 
 def delete(log: RetentionFacts, config: TopicConfig, now: int) -> Deletion:
@@ -69,17 +81,31 @@ def delete(log: RetentionFacts, config: TopicConfig, now: int) -> Deletion:
     """
     reasons = _timeless(log, config)
     segments = log.segments
-    if config.delete and config.retention_ms >= 0:
+    if config.delete and config.kept_ms >= 0:
         while len(reasons) < len(segments) and _may_go(log, len(reasons)):
             segment = segments[len(reasons)]
-            if now - segment.largest <= config.retention_ms:
+            if now - segment.largest <= config.kept_ms:
                 break
             reasons.append(TIME[segment.source])
     gone = len(reasons)
     is_rolled = gone == len(segments)
     first_left = log.end_offset if is_rolled else segments[gone].base_offset
-    start = max(log.start_offset, first_left) if gone else log.start_offset
-    return Deletion(reasons, log.end_offset if is_rolled else None, start)
+    local = max(log.local_start_offset, first_left) if gone else log.local_start_offset
+    start = log.start_offset if config.is_copied or not gone else local
+    rolled_to = log.end_offset if is_rolled or _is_rolled_for_copy(log, config, now, gone) else None
+    return Deletion(reasons, rolled_to, start, local)
+
+
+def _is_rolled_for_copy(log: RetentionFacts, config: TopicConfig, now: int, gone: int) -> bool:
+    """Whether only the copy in remote storage is wanted for the active segment to go: it is rolled, to be copied.
+
+    Source: UnifiedLog.deletableSegments.
+    """
+    active = log.segments[-1]
+    if not (config.is_copied and config.delete and gone == len(log.segments) - 1 and active.size):
+        return False
+    is_old = config.kept_ms >= 0 and now - active.largest > config.kept_ms
+    return log.high_watermark >= log.end_offset and (is_old or config.kept_bytes == 0)
 
 
 def first_deleted(log: RetentionFacts, config: TopicConfig, now: int) -> list[int | None]:
@@ -97,9 +123,9 @@ def first_deleted(log: RetentionFacts, config: TopicConfig, now: int) -> list[in
     clock = MIN_LONG
     while len(found) < len(log.segments):
         number = len(found)
-        if not (config.delete and config.retention_ms >= 0 and _may_go(log, number)):
+        if not (config.delete and config.kept_ms >= 0 and _may_go(log, number)):
             break
-        clock = max(clock, log.segments[number].largest + config.retention_ms + 1)
+        clock = max(clock, log.segments[number].largest + config.kept_ms + 1)
         if clock > MAX_LONG:
             break
         found.append(clock)
@@ -114,8 +140,8 @@ def _timeless(log: RetentionFacts, config: TopicConfig) -> list[str]:
         if log.upper_bound(len(reasons)) > log.start_offset:
             break
         reasons.append(START)
-    if config.delete and config.retention_bytes >= 0:
-        excess = sum(segment.size for segment in segments[len(reasons) :]) - config.retention_bytes
+    if config.delete and config.kept_bytes >= 0:
+        excess = sum(segment.size for segment in segments[len(reasons) :]) - config.kept_bytes
         while len(reasons) < len(segments) and _may_go(log, len(reasons)):
             excess -= segments[len(reasons)].size
             if excess < 0:
@@ -125,9 +151,16 @@ def _timeless(log: RetentionFacts, config: TopicConfig) -> list[str]:
 
 
 def _may_go(log: RetentionFacts, number: int) -> bool:
-    """Whether a segment lies below the high watermark, and is not the active one without a batch."""
-    is_empty_active = number == len(log.segments) - 1 and not log.segments[number].size
-    return log.high_watermark >= log.upper_bound(number) and not is_empty_active
+    """Whether a segment lies below the high watermark, and is not the active one without a batch.
+
+    What is to be copied to remote storage must be there, unless the log start offset has passed it.
+
+    Source: UnifiedLog.deletableSegments, isSegmentEligibleForDeletion.
+    """
+    bound, is_active = log.upper_bound(number), number == len(log.segments) - 1
+    if log.high_watermark < bound or (is_active and not log.segments[number].size):
+        return False
+    return log.remote is None or log.is_copied(number) or (not is_active and log.start_offset >= bound)
 
 
 class ActiveSegment(Value):

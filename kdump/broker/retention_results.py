@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner_manager import Cleanable
     from kdump.broker.config import TopicConfig
+    from kdump.broker.remote_copy import RemoteCopy
     from kdump.broker.retention import Append, Deletion, RetentionFacts, Rolling, SegmentFacts
     from kdump.finding import Finding
     from kdump.item import Progress
@@ -34,7 +35,9 @@ class Retained(Value):
     # `append`
     rolling: Rolling
     append: Append  # what is assumed to be appended
-    assumed: str = ""  # what was assumed of the configuration, a sentence; empty for nothing
+    remote: RemoteCopy | None  # what remote storage has; None where nothing is copied there
+    assumed: tuple[str, ...] = ()  # what was assumed, sentences
+    release: str = ""  # what was assumed of the broker's release, a sentence; empty where it was named
 
     @property
     def gone(self) -> Sequence[SegmentFacts]:
@@ -59,7 +62,8 @@ class Compacted(Value):
     # the first offset that the pass has not cleaned; None for no pass, and for one that fails
     end_offset: int | None = None
     failure: str = ""  # what the cleaner throws; empty when it does not
-    assumed: str = ""  # what was assumed of the configuration, a sentence; empty for nothing
+    assumed: tuple[str, ...] = ()  # what was assumed, sentences
+    release: str = ""  # as above
 
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
 from kdump.broker.load.raft_log import begun_at
-from kdump.broker.load.release_refusal import refusal
+from kdump.broker.load.release_refusal import not_for_coordinator, refusal
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _WORST_FIRST = (Start.FULL, Start.UNCLEAN, Start.CLEAN)  # what is recovered first serves the others
+_LIMITS = ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
 _METADATA = "the metadata log is recovered from its first segment on at every start"
 _NO_PROPERTIES = (
     "another log.dir of the broker has meta.properties, which is missing here: without any a broker does not start"
@@ -133,6 +134,8 @@ def _outcomes(
     path = directory.path
     facts, assumed = manager.partition(directory, settings)
     refused = _refused(directory, settings) if name.is_raft_log else None
+    if not settings.config.assumed_release and not name.state:  # a release was named: a rollback, or an upgrade
+        assumed += not_for_coordinator(directory, settings.config.rules, _LIMITS)
     for start in (one for one in _WORST_FIRST if one in starts):
         how = Start.FULL if name.is_raft_log or (start is Start.UNCLEAN and not facts.recovery_point) else start
         if how not in outcomes:
@@ -208,7 +211,7 @@ def _raft_log(
 
 def _refused(directory: PartitionDir, settings: LoadSettings) -> Cause | None:
     """Why a node of the release does not take what is in its metadata log."""
-    found = refusal(directory, settings.config.rules, ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES))
+    found = refusal(directory, settings.config.rules, _LIMITS)
     if found is None:
         return None
     java_class = found.exception.partition(":")[0]

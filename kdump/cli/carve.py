@@ -75,6 +75,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     or not, 5 something could not be read, 10 no such image, 12 DIR refused, 13 writing failed, 2 wrong use.
     """
     from kdump.rescue.carve import CarveOptions, carve
+    from kdump.rows.carved import CarvedRun
     from kdump.rows.json_lines import row_json
     from kdump.storage.refusal import RefusedError
 
@@ -93,7 +94,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     carved = carve(list(given["images"]), options, lambda one: f"{row_json(one)}\n")
     runs = _carved(chain(missing, carved), to, standing)
     try:
-        show(runs, _sink(given["layout"], to), outcome, bar, standing=standing)
+        show(runs, _sink(given["layout"], to), outcome, bar, standing=standing, counts=CarvedRun)
     except RefusedError as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.broker.config import DEFAULTS
 from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
     broker_option,
@@ -149,7 +150,7 @@ class _UsageStatus(RunStatus):
 
     @takes(Usage)
     def _usage(self, row: Usage) -> None:
-        self.assumes |= bool(row.assumed)
+        self.assumes |= any(DEFAULTS in one for one in row.assumed)
 
 
 def _size(text: str | None) -> int | None:

@@ -28,6 +28,7 @@ from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import everything, records_asked_for, selection_of, selection_options
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
+from kdump.cli.so_far import SoFar, tell_so_far
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import MAX_MESSAGE_SIZE, STRING, DumpOptions
 from kdump.exit_status import Exit, RunStatus
@@ -327,6 +328,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
             _run_in_turn(ranges, given["jobs"], seen, decodes, make, bar)
     sink: Sink = _sink(given, shown, decodes, outcome, redactor, deep=options.deep, dialect=dialect)
     items = _items(paths, options, given, selection, fate)
+    tell_so_far(None, seen.so_far.words)
     try:
         with command or nullcontext():
             _run(items, sink, seen, decodes, command, to_the_end=compat is None)
@@ -405,6 +407,7 @@ class _Seen:
         self.status = status
         self.searched: Searched | None = None
         self.is_quiet = self.must_find = False
+        self.so_far = SoFar()
 
     def conclude(self) -> None:
         """Take into account that nothing was found of what was asked for."""
@@ -414,6 +417,10 @@ class _Seen:
     def see(self, item: Item) -> None:
         """Take one item into account."""
         self.status.see(item)
+        self.so_far.see(item)
+        if isinstance(item, Chunk):
+            self.so_far.add("batch", item.last - item.first - item.begun)
+            self.so_far.add("record", item.filled)
         if self.searched is not None:
             self.searched.see(item)
 

@@ -23,6 +23,7 @@ from kdump.cli.options.help import Command, option
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option
+from kdump.cli.so_far import tell_so_far
 from kdump.exit_status import Exit
 from kdump.item import Progress
 from kdump.render.commentary import answer, fail_to_write, say
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins
+    from kdump.export.verdict_files import VerdictFiles
 
 _TABLES = [
     "records",
@@ -183,6 +185,8 @@ class _Export:
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()
         self._rows = self._files = 0
+        self._verdict_files: VerdictFiles | None = None
+        tell_so_far(self._bar, self._so_far)
         self._was_there = os.path.lexists(given["directory"])
 
     def run(self, spark: SparkSession | None) -> None:
@@ -350,7 +354,7 @@ class _Export:
         from kdump.export.verdict_files import VerdictFiles
         from kdump.export.verdicts import UnreadFound
 
-        files = VerdictFiles(self._target, self._origins, self._asked)
+        files = self._verdict_files = VerdictFiles(self._target, self._origins, self._asked)
         for item in files.through(items):
             if isinstance(item, Progress):
                 self._show(item)
@@ -359,6 +363,12 @@ class _Export:
             else:
                 self._outcome.see(item)
         self._rows, self._files = files.rows, files.files
+
+    def _so_far(self) -> str:
+        """What is written so far, as the end of a sentence."""
+        held = self._verdict_files
+        rows, files = (self._rows, self._files) if held is None else (held.rows, held.files)
+        return f"; so far: {counted(rows, 'row')} in {counted(files, 'file')}"
 
     def _show(self, progress: Progress) -> None:
         if self._bar is not None:

@@ -26,6 +26,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.help import Command, option, options
 from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.terminal import bar_of, color_option
+from kdump.cli.so_far import SoFar, tell_so_far
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
@@ -228,6 +229,12 @@ class _Run:
         self._given = given
         self._bar = bar
         self._times = times
+        from kdump.cli.options.broker import given_config  # it loads the model, which --help has no need of
+
+        self._config = given_config(given)
+        self._assumed = tuple(filter(None, (self._config.assumed_release,)))
+        self._so_far = SoFar()
+        tell_so_far(bar, self._so_far.words)
         self._separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
 
     def opened(self, path: str) -> tuple[str | None, Finder] | None:
@@ -248,8 +255,6 @@ class _Run:
         if unread is not None:
             self._outcome.see(unread)
             say(f"kdump: {unread.sentence}")
-        from kdump.cli.options.broker import given_config
-
         finder = Finder(
             partition,
             limits_of(self._given),
@@ -259,7 +264,7 @@ class _Run:
             jobs=self._given["jobs"],
             told=None if self._bar is None else self._bar.show,
             report=self._report,
-            config=given_config(self._given),
+            config=self._config,
         )
         name = parse_partition(base_name(path if is_dir(path) else parent(path)))
         return (None if name is None else name.topic_partition), finder
@@ -281,7 +286,7 @@ class _Run:
         """Let each partition answer a question; there is nothing where none has an answer."""
         if isinstance(query, Bad):
             self._outcome.nothing()
-            self._sink.location(LookupAnswer(query.text, error=query.error))
+            self._sink.location(LookupAnswer(query.text, error=query.error, assumed=self._assumed))
             return
         if query.assumed and not self._given["quiet"]:
             say(f"kdump: {query.assumed}")
@@ -298,9 +303,11 @@ class _Run:
                     self._bar.hide()
                 if isinstance(item, LookupAnswer):
                     has_answer |= item.error is None
-                    self._show(finder, item.replace(partition=name))
+                    self._so_far.add("answer")
+                    self._show(finder, item.replace(partition=name, assumed=self._assumed))
                     continue
                 self._outcome.see(item)
+                self._so_far.see(item)
                 if isinstance(item, Finding):  # a problem is the error of the location too
                     self._sink.finding(item)
         except (UnreadableError, OSError) as error:

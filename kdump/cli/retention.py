@@ -95,6 +95,13 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
     metavar="N",
     help="Begin logs at N, as after DeleteRecords.  [default: the checkpoint]",
 )
+@option(
+    "--highest-remote-offset",
+    group="What is asked",
+    type=click.IntRange(min=-1, max=MAX_LONG),
+    metavar="N",
+    help="Remote storage has a tiered log up to N; -1: nothing.  [default: all that may be copied]",
+)
 @format_option
 @jobs_option
 @notes_option
@@ -121,6 +128,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         now=clock_of("--now", given["now"]),
         high_watermark=given["high_watermark"],
         log_start_offset=given["log_start_offset"],
+        highest_remote_offset=given["highest_remote_offset"],
         compaction=given["compaction"] or given["clean"],
         clean=given["clean"],
         collect=given["layout"] != "text",

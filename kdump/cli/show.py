@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-
-from kdump.finding import Finding, Severity
-from kdump.item import Checked, PartitionChecked, Progress
-from kdump.render.commentary import end_on_interrupt, fail_to_write
-from kdump.words.numbers import counted
+from kdump.cli.so_far import SoFar, tell_so_far
+from kdump.item import Checked, Progress
+from kdump.render.commentary import fail_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.redact import Redactor
     from kdump.render.progress import Bar
+    from kdump.row import Row
 
     class Sink(Protocol):
         """Writes the items of one verb."""
@@ -41,26 +38,6 @@ if TYPE_CHECKING:
             """The exit status; asked for once all items were seen."""
 
 
-class _Found:
-    """What was found so far, for who interrupts a run."""
-
-    def __init__(self) -> None:
-        self._severities: Counter[Severity] = Counter()
-        self._partitions = 0
-
-    def see(self, item: object) -> None:
-        """Take one item into account."""
-        if isinstance(item, Finding):
-            self._severities[item.severity] += 1 + (item.more or 0)
-        self._partitions += isinstance(item, PartitionChecked)
-
-    def words(self) -> str:
-        """Return it as the end of a sentence."""
-        told = [counted(self._partitions, "partition")] if self._partitions else []
-        told += [counted(self._severities[one], one.value) for one in Severity if self._severities[one]]
-        return f"; so far: {', '.join(told)}" if told else ""
-
-
 def show(
     items: Iterator[Any],
     sink: Sink,
@@ -70,6 +47,7 @@ def show(
     *,
     standing: Iterable[str] = (),
     hides_bar: bool = True,
+    counts: type[Row] | None = None,
 ) -> None:
     """Write every item and the end; where stdout takes no more, say so and end the process.
 
@@ -82,16 +60,13 @@ def show(
         bar: gone before an item is written; None where nobody looks at it.
         redactor: hides what the sink may not see; None where all may be seen.
         standing: what was done even where stdout takes no more, a sentence each; asked for then.
+        counts: rows that who interrupts is told the number of; None for none.
         hides_bar: False for a sink that takes the bar away itself, as many items may make no line.
     """
     if redactor is not None:
         sink = redactor.before(sink)
-    found = _Found()
-    if bar is not None:
-        bar.found = found.words
-    else:
-        verb = click.get_current_context().info_name
-        end_on_interrupt(lambda: f"{verb} was interrupted{found.words()}")
+    found = SoFar()
+    tell_so_far(bar, found.words)
     try:
         try:
             for item in items:
@@ -103,6 +78,8 @@ def show(
                     bar.hide()
                 outcome.see(item)
                 found.see(item)
+                if counts is not None and isinstance(item, counts):
+                    found.add(counts.row_name)
                 sink(item)
                 if isinstance(item, Checked):
                     sys.stdout.flush()  # or a process that is forked now would write it once more

@@ -9,6 +9,7 @@ import click
 
 from kdump.cli.options.common import format_option, limits_of
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.partitions import topic_partition_option, topics_option
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, run, state_options, time_words, to_list, when
 from kdump.state.empty_answer import Question
@@ -20,7 +21,7 @@ from kdump.storage.paths import base_name
 @click.command(
     "transactions",
     cls=Command,
-    usual=("--at", "--hanging", "--format", "--notes"),
+    usual=("--topic", "--at", "--hanging", "--format", "--notes"),
     add_help_option=False,
     examples=(
         "kdump transactions /data",
@@ -28,6 +29,8 @@ from kdump.storage.paths import base_name
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@topics_option("Only transactions that write to this topic")
+@topic_partition_option
 @at_option
 @option("--hanging", group="Selection", is_flag=True, help="Only transactions that hang: no marker will ever end them.")
 @format_option
@@ -44,17 +47,30 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     bar = bar_of("transactions", quiet=given["quiet"])
     paths = [os.fspath(path) for path in given["paths"]]
     options = TransactionOptions(
-        when("--at", given["at"]), given["hanging"], limits_of(given), given["jobs"], bar is not None
+        when("--at", given["at"]),
+        given["hanging"],
+        limits_of(given),
+        given["jobs"],
+        bar is not None,
+        topics=frozenset(given["topics"]),
+        partitions=frozenset(given["topic_partitions"]),
     )
     question = Question(
         "hanging transactions" if options.hanging else "transactions",
         to_list("transactions", given),
+        of=_of(given),
         when=time_words(options.at),
         topic=TRANSACTIONS_TOPIC if options.hanging or not all(map(_is_partition, paths)) else "",
         may_be_empty=options.hanging,
         is_alarm=options.hanging,
     )
     run(transactions(paths, options), given, bar, question)
+
+
+def _of(given: dict[str, Any]) -> str:
+    """What they are to write to, as words behind them; empty for anything."""
+    asked = [*given["topics"], *given["topic_partitions"]]
+    return f" that write to {', '.join(asked)}" if asked else ""
 
 
 def _is_partition(path: str) -> bool:

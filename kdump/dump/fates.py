@@ -363,6 +363,7 @@ def _retention(
 ) -> tuple[int, dict[int, int | None]]:
     """The log start offset, and by base offset when retention deletes a segment; nothing where files cannot be read."""
     from kdump.broker.log_facts import LogFiles, LogReader
+    from kdump.broker.remote_copy import tiered_facts
     from kdump.broker.retention import first_deleted
 
     directory = log.directory
@@ -371,10 +372,14 @@ def _retention(
         files = LogFiles(directory, ignore, options.max_batch_bytes)
         if not files.bases or files.topic is None or (name is not None and name.state):
             return 0, {}
-        facts = LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW)).facts(None, None, {})
+        reader = LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW))
+        settings = wanted.config.on(files.topic, directory.log_dir)
+        config = settings.of_topic(files.topic)
+        facts = reader.facts(None, None, {}, is_tiered=config.is_tiered)
         if policy is None:
             return facts.start_offset, {}
-        at = first_deleted(facts, wanted.config.on(files.topic, directory.log_dir).of_topic(files.topic), wanted.now)
+        facts, _ = tiered_facts(reader, facts, config, settings.rules, wanted.now)
+        at = first_deleted(facts, config, wanted.now)
         return facts.start_offset, dict(zip(files.bases, at, strict=True))
     except (UnreadableError, OSError):
         return 0, {}

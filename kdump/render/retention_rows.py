@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 _ROWS = 4096
 
 
+def _assumed(row: Retained | Compacted) -> list[object]:
+    """What was assumed, of the release too."""
+    return [safe_text(one) for one in (row.release, *row.assumed) if one]
+
+
 def retained_fields(row: Retained) -> dict[str, object]:
     """Return what is deleted, as JSON has it."""
     deletion, reasons = row.deletion, [] if row.deletion is None else row.deletion.reasons
+    remote = row.remote
     segments = [
         {
             "baseOffset": segment.base_offset,
@@ -34,6 +40,7 @@ def retained_fields(row: Retained) -> dict[str, object]:
             "deleted": None if deletion is None else number < len(reasons),
             "reason": reasons[number] if number < len(reasons) else None,
             "firstDeletedAt": row.first_deleted[number],
+            "copied": None if remote is None else row.log.is_copied(number),
         }
         for number, segment in enumerate(row.log.segments)
     ]
@@ -45,7 +52,13 @@ def retained_fields(row: Retained) -> dict[str, object]:
         "highWatermark": row.log.high_watermark,
         "logStartOffsetAfter": None if deletion is None else deletion.start_offset,
         "rolledTo": None if deletion is None else deletion.rolled_to,
-        "assumed": [safe_text(row.assumed)] if row.assumed else [],
+        "localLogStartOffset": row.log.local_start_offset,
+        "localLogStartOffsetAfter": None if deletion is None else deletion.local_start_offset,
+        "highestRemoteOffset": None if remote is None else remote.highest,
+        "copyableUpTo": None if remote is None else remote.ready,
+        "localOnlySegments": None if remote is None else remote.local_segments,
+        "localOnlySize": None if remote is None else remote.local_bytes,
+        "assumed": _assumed(row),
         "policy": None if row.policy is None else sorted(row.policy),
         "segments": segments,
     }
@@ -67,7 +80,7 @@ def compacted_fields(row: Compacted) -> dict[str, object]:
         "dirtyRatio": part.dirty_ratio,
         "mustCompactNow": part.must_compact_now,
         "chosen": part.chosen if row.policy is not None else None,
-        "assumed": [safe_text(row.assumed)] if row.assumed else [],
+        "assumed": _assumed(row),
     }
     return fields if row.cleaned is None else {**fields, "endOffset": row.end_offset}
 

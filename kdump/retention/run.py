@@ -10,6 +10,7 @@ from kdump.broker.cleaner.cleaner import Cleaner, LogToClean
 from kdump.broker.cleaner.cleaner_manager import IndexSizes, groups
 from kdump.broker.cleaner.filter_to import CleaningError
 from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, last_records, producers_at
+from kdump.broker.remote_copy import remote_copy
 from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, misled, rolling
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
@@ -55,6 +56,7 @@ class RetentionOptions(Value):
     now: int  # the clock, ms
     high_watermark: int | None  # of each log; None for its end
     log_start_offset: int | None  # of each log; None for what the checkpoint says
+    highest_remote_offset: int | None  # of each tiered log, -1 for none; None for all that may be copied
     compaction: bool  # say what the cleaner does
     clean: bool  # simulate a pass of it
     collect: bool  # keep lists of batches and offsets
@@ -207,7 +209,10 @@ def _rows(reader: LogReader, task: _Task) -> Generator[Progress, None, list[Rete
     compacted = None
     if options.compaction:
         compacted = yield from _compacted(reader, config, policy, options, largest, task.held.append)
-    log = reader.facts(options.log_start_offset, options.high_watermark, largest)
+    log = reader.facts(options.log_start_offset, options.high_watermark, largest, is_tiered=config.is_tiered)
+    remote = remote_copy(files, log, config, options.config.rules, options.now, options.highest_remote_offset)
+    if remote is not None:
+        log = log.replace(remote=remote.highest)
     append = Append(_SMALL_APPEND, options.now, log.end_offset)
     is_known = policy.now is not None
     rows: list[RetentionItem] = [
@@ -222,7 +227,9 @@ def _rows(reader: LogReader, task: _Task) -> Generator[Progress, None, list[Rete
             first_deleted=first_deleted(log, config, options.now) if is_known else [None] * len(log.segments),
             rolling=rolling(reader.active(), append, config, options.now),
             append=append,
-            assumed=options.config.assumed(files.topic, policy),
+            remote=remote,
+            assumed=_said(options.config.assumed(files.topic, policy), "" if remote is None else remote.assumed),
+            release=options.config.assumed_release,
         )
     ]
     for number in misled(log, config, options.now) if is_known else ():
@@ -230,6 +237,11 @@ def _rows(reader: LogReader, task: _Task) -> Generator[Progress, None, list[Rete
     if compacted is not None:
         rows.append(compacted)
     return rows
+
+
+def _said(*said: str) -> tuple[str, ...]:
+    """The sentences that are not empty."""
+    return tuple(filter(None, said))
 
 
 def _time_finding(files: LogFiles, number: int, segment: SegmentFacts) -> Finding:
@@ -269,10 +281,16 @@ def _compacted(
     known = producers_at(files, log.end_offset)
     part = cleanable_part(files, log, known, config, options.now)
     size = sum(segment.size for segment in log.segments)
-    said = options.config.assumed(files.topic, policy), options.config.assumed_release if options.clean else ""
-    assumed = "; ".join(filter(None, said))
     row = Compacted(
-        files.path, files.name, options.now, config=config, policy=policy.now, part=part, log_size=size, assumed=assumed
+        files.path,
+        files.name,
+        options.now,
+        config=config,
+        policy=policy.now,
+        part=part,
+        log_size=size,
+        assumed=_said(options.config.assumed(files.topic, policy)),
+        release=options.config.assumed_release,
     )
     if not options.clean:
         return row

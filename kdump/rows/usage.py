@@ -69,7 +69,7 @@ class Usage(Row, name="usage"):
     compaction_waits: tuple[str, ...] = column(
         Kind.TEXT, "the reasons why the cleaner does not take it yet", default=()
     )
-    assumed: tuple[str, ...] = column(Kind.TEXT, "of the configuration", default=())
+    assumed: tuple[str, ...] = column(Kind.TEXT, "of the broker and the configuration", default=())
 
     @property
     def weight(self) -> int:

@@ -51,6 +51,17 @@ class TransactionOptions(Value):
     limits: ReadLimits  # what is read at most
     jobs: int = 1  # processes; 0 for every core
     progress: bool = False  # yield how far it is
+    topics: frozenset[str] = frozenset()  # only transactions that write to these
+    partitions: frozenset[str] = frozenset()  # or to these, TOPIC-N; all where neither names any
+
+    def wants(self, name: str) -> bool:
+        """Tell whether a partition was asked for.
+
+        Args:
+            name: of it, TOPIC-N.
+        """
+        is_asked = name in self.partitions or name.rpartition("-")[0] in self.topics
+        return is_asked or not (self.topics or self.partitions)
 
     @property
     def passes(self) -> int:
@@ -81,7 +92,8 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
         for path in paths:
             if options.hanging or real(path) not in named:  # who names a partition asks for what is open in it
                 yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
-    keys = [key for key in copies.partitions if key[0] != TRANSACTIONS_TOPIC]
+    others = [key for key in copies.partitions if key[0] != TRANSACTIONS_TOPIC]
+    keys = [key for key in others if options.wants(f"{key[0]}-{key[1]}")]
     before = sum(_size(copies, options, (TRANSACTIONS_TOPIC, number)) for number in numbers)
     total = before + sum(_size(copies, options, key) for key in keys) if options.progress else None
     coordinator = Coordinators(numbers)
@@ -142,7 +154,11 @@ def _loaded(
     yield from _drained(held)
     yield log.horizon
     if not options.hanging:
-        yield from fold.rows(exact=log.is_exact(cut))
+        yield from (
+            row
+            for row in fold.rows(exact=log.is_exact(cut))
+            if any(map(options.wants, row.partitions)) or options.wants("")
+        )
     yield from log.checked()
 
 

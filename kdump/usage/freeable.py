@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, producers_at
+from kdump.broker.remote_copy import tiered_facts
 from kdump.broker.retention import delete, first_deleted
 from kdump.finding import ignore
 from kdump.format.batch.window import Buffer
@@ -39,13 +40,15 @@ def freeable(partition: PartitionDir, seen: Mapping[int, Outline], options: Usag
         for number, base in enumerate(files.bases):
             if base in seen:
                 reader.know(number, seen[base])
-        log = reader.facts(None, None, {})
         policy = options.config.policy(files.topic, partition.log_dir, partition.topic_id)
         settings = options.config.on(files.topic, partition.log_dir)
         config = settings.of_topic(files.topic)
-        assumed = settings.assumed(files.topic, policy)
+        log = reader.facts(None, None, {}, is_tiered=config.is_tiered)
+        log, of_remote = tiered_facts(reader, log, config, settings.rules, options.now)
+        said = settings.assumed_release, settings.assumed(files.topic, policy), of_remote
+        assumed = tuple(filter(None, said))
         if policy.now is None:
-            return None, (), (assumed,)
+            return None, (), assumed
         gone = delete(log, config, options.now)
         sizes = [segment.size for segment in log.segments]
         count = len(gone.reasons)
@@ -67,7 +70,7 @@ def freeable(partition: PartitionDir, seen: Mapping[int, Outline], options: Usag
             part = cleanable_part(files, log, producers_at(files, log.end_offset), config, options.now)
             if not part.chosen:
                 waits = (*part.why, _ratio(part.dirty_ratio, config.min_cleanable_dirty_ratio))
-        return free, waits, (assumed,) if assumed else ()
+        return free, waits, assumed
     except (UnreadableError, OSError):
         return None
 

@@ -18,7 +18,7 @@ from kdump.broker.load.log_manager import LoadSettings
 from kdump.format.source import BytesSource
 from kdump.rows.verdict import Prediction
 from tests.support.partitions import below, checkpoint, marker, name, offset_index, segment, snapshot, write
-from tests.support.segments import GZIP, TRANSACTIONAL, Record, batch, with_legacy_crc, wrapper
+from tests.support.segments import GZIP, TIME, TRANSACTIONAL, Record, batch, with_legacy_crc, wrapper
 from tests.support.verify_runs import items_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ NOW = 1_700_000_000_000
 INTERVAL, INDEX_BYTES = 300, 4096
 ARGUMENT = "java.lang.IllegalArgumentException"
 FAR = 2**31 + 5
+LARGEST = 2**63 - 1
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 EPOCHS = "leader-epoch-checkpoint"
 
@@ -100,6 +101,17 @@ RULES = {
     ),
     "negative-position-counts-as-the-start": Rule(
         PLAIN | {name(0, "index"): offset_index(0, (1, -5))}, Start.CLEAN, end=3, logs=((0, SIZE),)
+    ),
+    "last-offset-behind-the-largest-long-still-has-a-number-in-the-indexes": Rule(
+        {name(LARGEST): batch(LARGEST, [b"a", b"b"]) + bytes(100)},
+        Start.CLEAN,
+        end=0,
+        logs=((0, 0),),
+        left={
+            f"{name(LARGEST)}.deleted": batch(LARGEST, [b"a", b"b"]),
+            f"{name(LARGEST, 'index')}.deleted": b"",
+            f"{name(LARGEST, 'timeindex')}.deleted": TIME.to_bytes(8, "big") + (1).to_bytes(4, "big"),
+        },
     ),
     "recovery-point-of-the-highest-offset-recovers-nothing": Rule(
         PLAIN | {name(0): PLAIN[name(0)] + b"abc"},

@@ -126,6 +126,60 @@ def test_a_refusal_knows_the_record() -> None:
     directory.close()
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_version_of_meta_properties_that_nobody_knows_ends_a_broker_of_any_release(
+    release: str, tmp_path: Path
+) -> None:
+    tree = shutil.copytree(FIXTURES / "damage" / "intact" / "none" / "logdir", tmp_path / "logs")
+    for version, known in ((0, True), (1, True), (2, False)):
+        node = "broker.id" if version == 0 else "node.id"
+        (tree / "meta.properties").write_text(f"version={version}\n{node}=1\ncluster.id=abc\n")
+        found = predictions(["--start", "clean", "--broker", release, tree], tmp_path)
+        assert {one["loads"] for one in found} == {known}, version
+        if not known:
+            assert {(one["stops"], one["reasonClass"]) for one in found} == {("logdir", "java.lang.RuntimeException")}
+
+
+def of_coordinator(tmp_path: Path, topic: str, *records: Record) -> Path:
+    folder = tmp_path / "logs" / f"{topic}-0"
+    folder.mkdir(parents=True)
+    (folder / name(0)).write_bytes(batch(0, records))
+    return folder
+
+
+def said(folder: Path, release: str) -> list[str]:
+    (row,) = predictions(["--start", "clean", "--broker", release, folder], folder.parent)
+    assert row["loads"]
+    return [one for one in row["assumed"] if "coordinator" in one]
+
+
+def test_records_that_a_release_does_not_know_are_passed_over_by_its_coordinator(tmp_path: Path) -> None:
+    of_share = Record(b"\0\0\0\1", key=b"\0\x0b\0\1g")
+    folder = of_coordinator(tmp_path, "__consumer_offsets", of_share, of_share)
+    assert said(folder, "3.9") == [
+        "2 records of type 11 (ShareGroupMetadata), the first at offset 0: a coordinator of Kafka 3.9 passes over them"
+    ]
+    assert said(folder, "4.2") == said(folder, "4.4") == []
+    shared = of_coordinator(tmp_path / "b", "__share_group_state", Record(b"\0\0", key=b"\0\0\0\1g"))
+    assert said(shared, "3.9") == [
+        "Kafka 3.9 has no coordinator of __share_group_state: what is in __share_group_state-0 is not read"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "version"), [("__consumer_offsets", b"\0\1\0\1g", 5), ("__transaction_state", b"\0\0\0\1t", 2)]
+)
+def test_a_coordinator_does_not_serve_what_has_a_value_of_a_version_that_it_does_not_know(
+    topic: str, key: bytes, version: int, tmp_path: Path
+) -> None:
+    known, unknown = (Record(v.to_bytes(2, "big") + bytes(20), key=key) for v in (version - 1, version))
+    folder = of_coordinator(tmp_path, topic, known, unknown)
+    for release in RELEASES:
+        (one,) = said(folder, release)
+        assert one.startswith(f"offset 1: version {version} of ")
+        assert one.endswith(f"its coordinator ends the load of {topic}-0 there and does not serve it")
+
+
 # --- read -----------------------------------------------------------------------------------------------------
 def partition(tmp_path: Path, *logs: bytes) -> Path:
     folder = tmp_path / "topic-0"

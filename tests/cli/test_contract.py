@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -14,13 +15,14 @@ import click
 import pytest
 
 from kdump.cli.options.help import Option
-from kdump.finding import Code, Trait
+from kdump.cli.so_far import SoFar
+from kdump.finding import Code, Finding, Trait
 from tests.support.option_table import GUIDE, commands, table
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
-from tests.support.terminal import COMMAND
+from tests.support.terminal import COMMAND, run_in_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
@@ -421,6 +423,54 @@ def test_an_interrupt_says_what_was_found_so_far() -> None:
     assert re.search(rb"kdump: verify was interrupted; so far: \d+ partitions?, \d+ errors?", said), said
 
 
+def interrupted_at_work(args: list[str], done: Callable[[], bool], cwd: Path) -> bytes:
+    """What a run says that is interrupted once it has done something; stdout is not read."""
+    process = subprocess.Popen([*COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd)
+    end = time.monotonic() + 60
+    while not done() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT, said
+    return said
+
+
+def test_an_export_that_is_interrupted_says_what_is_written(tmp_path: Path) -> None:
+    logs = [shutil.copytree(NODE / "plain-0", tmp_path / f"d{k:04}" / "plain-0") for k in range(400)]
+    there = tmp_path / "out"
+    args = ["export", "--table", "records", "--format", "csv", "--to", str(there), *map(str, logs)]
+    said = interrupted_at_work(args, lambda: len(list(there.glob("**/*.csv"))) > 3, tmp_path)
+    assert re.search(rb"kdump: export was interrupted; so far: [\d,]+ rows in [\d,]+ files\n", said), said
+
+
+def test_a_carve_that_is_interrupted_says_what_was_found(tmp_path: Path) -> None:
+    log = b"".join(path.read_bytes() for path in sorted((NODE / "plain-0").glob("*.log")))
+    for k in range(8):
+        (tmp_path / f"image{k}").write_bytes((log + bytes(4096)) * 400)
+    there = tmp_path / "out"
+    args = ["carve", *[f"image{k}" for k in range(8)], "--to", str(there)]
+    said = interrupted_at_work(args, lambda: len(list(there.glob("*.log"))) > 50, tmp_path)
+    assert re.search(rb"kdump: carve was interrupted(; so far: [\d,]+ runs?.*)?\n", said), said
+
+
+def test_ids_are_whole_in_a_table_of_80_columns() -> None:
+    args = ["cluster", "kafka-4.3.1/clean/node1", "--diff", "0", "end"]
+    changes = [json.loads(line) for line in run_kdump([*args, "--format", "json"], FIXTURES).stdout.splitlines()]
+    text = json.dumps([[one.get("name"), one.get("before"), one.get("after")] for one in changes])
+    ids = {one for one in re.findall(r"(?<![\w-])[A-Za-z0-9_-]{22}(?![\w-])", text) if re.search(r"[A-Z]", one)}
+    seen = run_in_terminal(args, FIXTURES).raw
+    assert len(ids) > 5
+    assert [one for one in sorted(ids) if one not in seen] == []
+
+
+def test_what_was_found_so_far_is_the_end_of_a_sentence() -> None:
+    found = SoFar()
+    assert found.words() == ""
+    found.add("batch", 2)
+    found.see(Finding(Code.B01, "x.log"))
+    assert found.words() == "; so far: 2 batches, 1 error"
+
+
 # --- Ctrl-C -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "args",
@@ -451,4 +501,6 @@ def test_a_verb_that_is_interrupted_says_so_in_one_line(args: list[str], ignored
         return
     _, said = process.communicate(timeout=20)
     assert process.returncode == -signal.SIGINT
-    assert said.decode() == f"kdump: {args[0]} was interrupted\n"
+    reached = {"dump": r" in plain-0/\d+\.log; so far: \d+ batches", "find": "; so far: 1 answer"}
+    told = reached[args[0].partition("-")[0]]
+    assert re.fullmatch(rf"kdump: {args[0]} was interrupted{told}\n", said.decode()), said

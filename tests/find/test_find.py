@@ -312,7 +312,7 @@ def test_what_is_no_offset_is_refused(text: str) -> None:
 # --- the command --------------------------------------------------------------------------------------------
 KEYS = [
     "type", "query", "offset", "timestamp", "leaderEpoch", "file", "position", "baseOffset", "lastOffset", "error",
-    "partition",
+    "partition", "assumed",
 ]  # fmt: skip
 
 

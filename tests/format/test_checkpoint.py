@@ -52,6 +52,13 @@ def pairs(checkpoint: Checkpoint) -> list[tuple[object, ...]]:
     return [tuple(entry) for entry in checkpoint.entries]
 
 
+@pytest.mark.parametrize(("far", "first"), [(0, "java.nio.charset.MalformedInputException"), (9000, IO)])
+def test_bytes_that_are_no_utf8_come_before_all_lines_that_java_decodes_with_them(far: int, first: str) -> None:
+    _, findings = read(FileKind.EPOCHS, b"1\n0\n" + b"0 0\n" * (far // 4) + b"@4>o\x9e\x04\n")
+    assert next(one.values["exception"] for one in findings) == first
+    assert {one.position for one in findings} >= {0, 4 + far // 4 * 4}
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_every_line_end_that_java_knows_is_accepted(end: str) -> None:
     checkpoint, findings = read(FileKind.EPOCHS, end.join(("0", "2", "0 0", "5 40", "")))

@@ -12,6 +12,8 @@ import pytest
 
 from kdump.broker.config import DEFAULTS, Config, check_name
 from kdump.broker.log_facts import LogFiles, LogReader
+from kdump.broker.releases import rules_of
+from kdump.broker.remote_copy import remote_copy
 from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, rolling
 from kdump.finding import Finding
 from kdump.format.batch.window import Buffer
@@ -116,6 +118,7 @@ def configured(**given: str) -> Any:
     return Config({key.replace("_", "."): value for key, value in given.items()}).of_topic("t")
 
 
+NEWEST = "a broker of Kafka 4.4, the newest known; --broker names another"
 THREE = ((0, 100, 10), (100, 100, 20), (200, 100, 30))
 
 
@@ -289,7 +292,7 @@ def test_where_nobody_gives_a_setting_the_defaults_that_are_taken_are_said(tmp_p
     assert Config({"retention.ms": "1"}).assumed("orders") == ""
     place, at = partition(tmp_path), ["--now", "0"]
     _, out, err = kdump(str(place), *at, "--format", "json", cwd=tmp_path)
-    assert (json.loads(out.splitlines()[0])["assumed"], err) == ([DEFAULTS], "")
+    assert (json.loads(out.splitlines()[0])["assumed"], err) == ([NEWEST, DEFAULTS], "")
     told = f"{DEFAULTS}; give them by --config or --set, or name __cluster_metadata-0 among the paths"
     _, out, err = kdump(str(place), *at, cwd=tmp_path)
     assert "cleanup.policy=unknown  retention.ms=604800000  retention.bytes=-1  (else Kafka's defaults)" in out
@@ -303,6 +306,76 @@ def test_where_nobody_gives_a_setting_the_defaults_that_are_taken_are_said(tmp_p
 def test_a_mistyped_setting_gets_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"did you mean 'retention\.ms'"):
         check_name("retention.msec")
+
+
+# --- tiered storage: what Kafka's own classes did is in tests/support/tiered_retention.py ----------------------
+def tiered(**given: str) -> Any:
+    return configured(remote_storage_enable="true", **given)
+
+
+def test_a_segment_that_remote_storage_does_not_have_never_goes() -> None:
+    copied = log(*THREE).replace(remote=99)
+    assert delete(copied, tiered(local_retention_ms="100"), 500).reasons == ["time, largest record timestamp"]
+    assert delete(copied.replace(remote=98), tiered(local_retention_ms="100"), 500).reasons == []
+    assert first_deleted(copied, tiered(local_retention_ms="100"), 500) == [111, None, None]
+
+
+def test_where_nothing_is_copied_the_whole_log_is_on_this_disk() -> None:
+    disabled = tiered(local_retention_ms="1", retention_ms="1000", remote_log_copy_disable="true")
+    assert delete(log(*THREE), disabled, 500).reasons == []
+    assert not tiered(cleanup_policy="compact").is_tiered
+
+
+def test_a_tiered_log_begins_where_it_did_and_its_active_segment_is_rolled_to_be_copied() -> None:
+    found = delete(log(*THREE).replace(remote=199), tiered(local_retention_bytes="0"), 0)
+    assert (found.reasons, found.start_offset, found.local_start_offset) == (["size", "size"], 0, 200)
+    assert found.rolled_to == 300
+
+
+def test_no_policy_deletes_a_tiered_log_from_this_disk() -> None:
+    found = delete(log(*THREE).replace(remote=99), tiered(cleanup_policy="", local_retention_bytes="0"), 0)
+    assert found.reasons == ["size"]
+
+
+def rows_of_tiered(tmp_path: Path, *more: str) -> dict[str, Any]:
+    """The row of two segments of a tiered topic, the first with base offset 0, the second with 1."""
+    given = "--set", "remote.storage.enable=true", "--set", "retention.ms=-1", "--now", "1700000002000"
+    _, out, _ = kdump(str(partition(tmp_path)), *given, *more, "--format", "json", cwd=tmp_path)
+    row: dict[str, Any] = json.loads(out.splitlines()[0])
+    return row
+
+
+@pytest.mark.parametrize(
+    ("lag", "highest"), [("0", 0), ("2000", 0), ("2001", -1), ("-1", -1)], ids=["none", "behind", "not-yet", "never"]
+)
+def test_from_4_4_on_a_segment_is_copied_when_it_lags_behind(lag: str, highest: int, tmp_path: Path) -> None:
+    lags = "--set", f"remote.copy.lag.ms={lag}", "--set", "remote.copy.lag.bytes=-1"
+    row = rows_of_tiered(tmp_path / "a", *lags)
+    assert (row["highestRemoteOffset"], [one["copied"] for one in row["segments"]]) == (highest, [highest == 0, False])
+    assert "what remote storage has is in no file of a partition" in row["assumed"][-1]
+    assert rows_of_tiered(tmp_path / "b", *lags, "--broker", "4.3")["highestRemoteOffset"] == 0
+
+
+def test_of_a_segment_that_begins_at_the_highest_remote_offset_releases_count_differently(tmp_path: Path) -> None:
+    known = "--highest-remote-offset", "1"
+    new, old = rows_of_tiered(tmp_path / "a", *known), rows_of_tiered(tmp_path / "b", *known, "--broker", "4.3")
+    assert (new["localOnlySegments"], old["localOnlySegments"]) == (0, 1)
+    assert not any("remote" in one for one in new["assumed"])
+
+
+def test_text_says_what_remote_storage_has(tmp_path: Path) -> None:
+    given = "--set", "remote.storage.enable=true", "--set", "local.retention.ms=1", "--set", "retention.ms=5"
+    now = "--now", "1700000002000"
+    _, out, _ = kdump(str(partition(tmp_path)), *given, *now, "--highest-remote-offset", "-1", cwd=tmp_path)
+    said = " ".join(out.split())
+    assert "0: stays: remote storage does not have it" in said
+    assert "remote storage has nothing; 2 segments, 144 B, only on this disk" in said
+
+
+def test_nothing_is_copied_of_a_topic_that_is_not_tiered(tmp_path: Path) -> None:
+    place = partition(tmp_path)
+    files = LogFiles(PartitionDir(str(place / "t-0"), LogDir(str(place))), unexpected, LIMIT)
+    assert remote_copy(files, log(*THREE), configured(), rules_of(), 0) is None
 
 
 # --- the command ----------------------------------------------------------------------------------------------
@@ -328,10 +401,12 @@ def test_json_has_exactly_the_keys_of_a_row(tmp_path: Path) -> None:
     assert code == 0
     assert list(row) == [
         "type", "partition", "now", "logStartOffset", "logEndOffset", "highWatermark", "logStartOffsetAfter",
-        "rolledTo", "assumed", "policy", "segments",
+        "rolledTo", "localLogStartOffset", "localLogStartOffsetAfter", "highestRemoteOffset", "copyableUpTo",
+        "localOnlySegments", "localOnlySize", "assumed", "policy", "segments",
     ]  # fmt: skip
     assert list(row["segments"][0]) == [
         "baseOffset", "size", "largestTimestamp", "from", "maxInData", "deleted", "reason", "firstDeletedAt",
+        "copied",
     ]  # fmt: skip
     assert list(cleaned) == [
         "type", "partition", "now", "firstDirtyOffset", "firstUncleanableOffset", "why", "cleanUntilOffset",

@@ -235,3 +235,18 @@ def test_damage_behind_the_newest_snapshot_is_told(damage: str, tmp_path: Path) 
     assert run.exit == 6
     assert b"kdump: not searched: ./txnspan-0/" in run.stderr
     assert b"offsets 255..257" in run.stderr
+
+
+# --- one topic ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("option", "value"), [("--topic", "txn"), ("--topic-partition", "txn-0")])
+def test_only_what_writes_to_a_topic_is_shown_and_judged_by_all_coordinators(option: str, value: str) -> None:
+    cwd = FIXTURES / "kafka-4.3.1" / "clean"
+    found = run_kdump(["transactions", "node1", option, value, "--format", "json"], cwd)
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [(one["transactionalId"], one["partitions"]) for one in rows if one["type"] == "transaction"] == [
+        ("left-open", ["compacttxn-0", "txn-0", "txnspan-0"])
+    ]
+    (row,) = [one for one in rows if one["type"] == "open"]
+    assert (row["topic"], row["transactionalId"], row["hanging"]) == ("txn", "left-open", False)
+    none = run_kdump(["transactions", "node1", option, "nosuch-0"], cwd)
+    assert (none.exit, none.stderr.decode().strip()) == (10, "kdump: no transactions that write to nosuch-0 here")

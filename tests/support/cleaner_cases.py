@@ -79,7 +79,8 @@ def texts(config: dict[str, Any]) -> dict[str, str]:
 def options(config: dict[str, str], now: int, *, release: str = "4.3", **given: Any) -> RetentionOptions:
     """What is asked for."""
     asked: dict[str, Any] = {
-        "high_watermark": None, "log_start_offset": None, "compaction": False, "clean": False, "collect": True,
+        "high_watermark": None, "log_start_offset": None, "highest_remote_offset": None,
+        "compaction": False, "clean": False, "collect": True,
         "progress": False, "max_batch_bytes": LIMIT, "max_uncompressed_bytes": LIMIT,
     }  # fmt: skip
     return RetentionOptions(Config(config, release=release), now, **(asked | given))

@@ -16,7 +16,7 @@ from kdump.broker.producer.producer_append import StateManager
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
-from kdump.format.index.offset_and_time import INDEX_BYTES, OffsetIndex, TimeIndex, TimestampOffset
+from kdump.format.index.offset_and_time import INDEX_BYTES, OffsetIndex, TimeIndex, TimestampOffset, has_room
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 from kdump.format.java_values import ARGUMENT
 from kdump.format.kernels import wire
@@ -215,10 +215,9 @@ class _Recovery:
     def _rows_in_range(self, window: Window, stop: int) -> int:
         """Source: AbstractIndex.canAppendOffset."""
         lasts = window.column(layout.LAST_OFFSET)[:stop]
-        first, last = self._base, self._base + layout.MAX_INT
-        if not stop or (first <= min(lasts) and max(lasts) <= last):
+        if not stop or (self._base <= min(lasts) and max(lasts) <= self._base + layout.MAX_INT):
             return stop
-        return next(k for k, offset in enumerate(lasts) if not first <= offset <= last)
+        return next((k for k, last in enumerate(lasts) if not has_room(self._base, last)), stop)
 
     def _overflow(self, window: Window, k: int) -> BrokerError:
         facts = f"baseOffset={self._base}, size={self._log.size}, lastModifiedTime={self._modified}"

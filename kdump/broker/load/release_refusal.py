@@ -4,7 +4,12 @@ A node reads all records of its newest snapshot and of the log behind it before 
 first that it cannot read; then it loads them, and ends at a level of metadata.version, or of another feature, that its
 release does not know. Kafka's brokers of 3.9.2, 4.2.1, 4.3.1 and 4.4.0 were started on directories of each other.
 
-Source: KRaftControlRecordStateMachine, AbstractApiMessageSerde, FeaturesDelta.replay, FeatureControlManager.replay.
+The topics of coordinators never keep a broker from starting: records of types that are not known are passed over, and
+what is in them does not exist for that release; at a value of a version that is not known a coordinator ends its load
+of the partition, and does not serve it.
+
+Source: CoordinatorRecordSerde, CoordinatorLoaderImpl, GroupMetadataManager, TransactionLog,
+KRaftControlRecordStateMachine, AbstractApiMessageSerde, FeaturesDelta.replay, FeatureControlManager.replay.
 """
 
 from __future__ import annotations
@@ -14,20 +19,24 @@ from typing import TYPE_CHECKING
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.decode import usual
 from kdump.decode.metadata import Frames, UnframedError
-from kdump.decode.table import table
+from kdump.decode.table import newest, table, topics
 from kdump.format.batch import layout
 from kdump.format.java_values import ARGUMENT, RUNTIME
+from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import COORDINATED
 from kdump.storage.raft_snapshots import raft_snapshots
 from kdump.value import Value
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.broker.releases import Rules
     from kdump.format.read_limits import ReadLimits
+    from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
 
@@ -40,6 +49,7 @@ _TOO_OLD = (
     "`kafka-features` command-line tool."
 )
 _HEAD = 3  # bytes of the frame of a record
+_SHORT = 2  # bytes of a type, and of a version
 
 
 class Refusal(Value):
@@ -71,6 +81,40 @@ def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusa
         if later is None and counts:
             later = reader.unknown_level(path, offset, value)
     return later
+
+
+def not_for_coordinator(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> list[str]:
+    """Return what the coordinator of a release cannot take of its topic, a sentence each.
+
+    Args:
+        directory: of a partition.
+        rules: of the release.
+        limits: of what is read; a batch over them is passed over.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    name = directory.parsed
+    decoder = None if name is None else topics().get(name.topic)
+    if name is None or name.topic not in COORDINATED or decoder is None:
+        return []
+    known, newer = table(rules.release), table(newest()).records(decoder)
+    names = known.records(decoder)
+    if not names:
+        return [f"Kafka {rules.release} has no coordinator of {name.topic}: what is in {directory.name} is not read"]
+    highest = {number: known.schema(f"{one}Value").high for number, one in names.items()}
+    unknown: dict[int, list[int]] = {}  # by type how many, and the offset of the first
+    for offset, key, version in _Reader(directory, rules, limits).typed():
+        if key not in names:
+            unknown.setdefault(key, [0, offset])[0] += 1
+        elif version > highest[key]:
+            what = f"offset {offset}: version {version} of {names[key]}Value is not one of Kafka {rules.release}"
+            return [f"{what}: its coordinator ends the load of {directory.name} there and does not serve it"]
+    return [
+        f"{counted(count, 'record')} of type {key}{f' ({newer[key]})' if key in newer else ''}, the first at offset "
+        f"{first}: a coordinator of Kafka {rules.release} passes over them"
+        for key, (count, first) in sorted(unknown.items())
+    ]
 
 
 class _Reader:
@@ -106,6 +150,22 @@ class _Reader:
                 for offset, value in self._values(path, start):
                     yield path, offset, value, True
 
+    def typed(self) -> Iterator[tuple[int, int, int]]:
+        """Yield offset, type and version of the value of each record of a coordinator, -1 where it has none."""
+        for base in self._directory.log_bases:
+            source = self._directory.cache.open(self._directory.path_of(base, FileKind.LOG), follow=False)
+            if not isinstance(source, OpenFailure):
+                yield from self._types_of(source)
+
+    def _types_of(self, source: Source) -> Iterator[tuple[int, int, int]]:
+        for chunk, r in self._rows(source):
+            rows, view = chunk.rows, chunk.view
+            at, version_at = rows[r + layout.R_KEY_AT], rows[r + layout.R_VALUE_AT]
+            if rows[r + layout.R_KEY_SIZE] < _SHORT:
+                continue
+            version = wire.i16(view, version_at) if rows[r + layout.R_VALUE_SIZE] >= _SHORT else -1
+            yield rows[r + layout.R_OFFSET], wire.i16(view, at), version
+
     def _values(self, path: str, start: int) -> Iterator[tuple[int, bytes]]:
         source = self._directory.cache.open(path, follow=False)
         if isinstance(source, OpenFailure):
@@ -113,21 +173,26 @@ class _Reader:
         yield from self._of_source(source, start)
 
     def _of_source(self, source: Source, start: int) -> Iterator[tuple[int, bytes]]:
+        for chunk, r in self._rows(source):
+            rows = chunk.rows
+            size = rows[r + layout.R_VALUE_SIZE]
+            if size >= 0 and rows[r + layout.R_OFFSET] >= start:
+                at = rows[r + layout.R_VALUE_AT]
+                yield rows[r + layout.R_OFFSET], bytes(chunk.view[at : at + size])
+
+    def _rows(self, source: Source) -> Iterator[tuple[Chunk, int]]:
+        """Yield each record that is no marker, of batches with a right CRC: its chunk, and where its row begins."""
         width = layout.RECORD_WIDTH
         walk = KafkaWalk(source, source.name, 0, source.size, self._limits.max_batch_bytes)
         for window in walk.windows():
             for chunk in self._records.chunks(window):
-                rows = chunk.rows
+                if chunk.cut is not None:
+                    continue
                 for r in range(0, chunk.filled * width, width):
-                    k, size = rows[r + layout.R_BATCH], rows[r + layout.R_VALUE_SIZE]
+                    k = chunk.rows[r + layout.R_BATCH]
                     is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
-                    is_right = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-                    if is_control or not is_right or size < 0 or rows[r + layout.R_OFFSET] < start:
-                        continue
-                    if chunk.cut is not None:
-                        continue
-                    at = rows[r + layout.R_VALUE_AT]
-                    yield rows[r + layout.R_OFFSET], bytes(chunk.view[at : at + size])
+                    if not is_control and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
+                        yield chunk, r
 
     def unreadable(self, path: str, offset: int, value: bytes) -> Refusal | None:
         """Return why the release cannot read a record."""
@@ -161,7 +226,5 @@ class _Reader:
 
 def table_name(level: int) -> str:
     """Return the name of a level of metadata.version in brackets; empty where nobody knows it."""
-    from kdump.decode.table import newest
-
     name = table(newest()).feature(METADATA_VERSION).get(str(level))
     return "" if name is None else f" ({name})"

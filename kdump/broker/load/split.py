@@ -10,7 +10,7 @@ from kdump.broker.load.recover import recover
 from kdump.broker.producer.replay import Producers
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, has_room
 from kdump.format.java_values import ARGUMENT
 from kdump.format.source import BytesSource
 
@@ -45,7 +45,7 @@ def split(
     Source: LocalLog.splitOverflowedSegment, LogSegment.hasOverflow, appendFromFile.
     """
     end = segments.next_offset(segments.bases.index(base))
-    if end <= base or 0 <= end - 1 - base <= layout.MAX_INT:
+    if end <= base or has_room(base, end - 1):
         path = f"{facts.path}/{base:020}.log"
         what = f"Split operation is only permitted for segments with overflow, and the problem path is {path}"
         raise BrokerError(0, _STAGE, f"{ARGUMENT}: {what}")
@@ -85,11 +85,11 @@ def _pieces(log: Source, segments: LoadedSegments, base: int, facts: PartitionFa
             if not 0 <= magics[k] <= layout.MAGIC_V2:  # it is appended, so it is looked at
                 raise BrokerError(0, _STAGE, f"{CORRUPT}: Invalid magic found in record: {magics[k]}")
             start, stop = window.cell(k, layout.POSITION), window.end(k + 1)
-            if pieces and 0 <= last - pieces[-1][0] <= layout.MAX_INT:
+            if pieces and has_room(pieces[-1][0], last):
                 pieces[-1] = (*pieces[-1][:2], stop)
                 continue
             first = segments.first_offset(base, window, k)
-            if not 0 <= last - first <= layout.MAX_INT:
+            if not has_room(first, last):
                 where = f"from position {start} in LogSegment(baseOffset={log.name})"
                 raise BrokerError(0, _STAGE, f"{_STATE}: Failed to append records {where}")
             pieces.append((first, start, stop))

@@ -148,7 +148,10 @@ def read_checkpoint(kind: FileKind, source: Source, report: Report) -> Checkpoin
         why = f"the file has {source.size} bytes and was not read: the limit is {limit}"
         damage.add(0, source.size, JavaComplaint(why))
         return Checkpoint(kind, None, ())
-    version, entries = _read(kind, source.read_at(0, source.size), damage)
+    data = source.read_at(0, source.size)
+    if kind not in _SMALL_KINDS or kind is FileKind.PARTITION_METADATA:
+        damage.read(data)
+    version, entries = _read(kind, data, damage)
     damage.finish()
     return Checkpoint(kind, version, entries)
 

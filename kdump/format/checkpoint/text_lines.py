@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _CODES = {FileKind.PARTITION_METADATA: Code.K05, FileKind.EPOCHS: Code.K04}
 MAX_FINDINGS = 100  # of one file; one more stands for all the rest
 
+_BUFFER = 8192  # bytes that Java decodes at a time: of one that is no UTF-8, the lines before it in there are not seen
 _LINE_END = pattern(rb"\r\n|\n|\r")  # BufferedReader.readLine
 
 
@@ -60,11 +61,43 @@ class TextDamage:
         self._report = report
         self._rest = (0, 0)
         self._ends_broker = False  # an exception that is none of reading: no broker takes it for a fault of the disk
+        self._undecoded = 0  # where the buffer begins in which Java meets bytes that are no UTF-8 first
+        self._behind = 0  # and where the line of these is; 0 where no complaint is waiting for theirs
+        self._waiting: list[tuple[int, int, JavaComplaint]] = []
+
+    def read(self, data: bytes) -> None:
+        """Let bytes that are no UTF-8 come before complaints of lines that Java decodes with them.
+
+        Args:
+            data: the file, which Java reads by lines.
+
+        Source: BufferedReader, StreamDecoder.
+        """
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            self._undecoded = error.start // _BUFFER * _BUFFER
+            self._behind = max((end.end() for end in _LINE_END.finditer(data, 0, error.start)), default=0)
 
     def add(self, position: int, length: int, complaint: JavaComplaint | None) -> None:
         """Report one place, unless there is nothing to complain about."""
         if complaint is None:
             return
+        if position < self._behind and position + length >= self._undecoded:
+            self._waiting.append((position, length, complaint))
+            return
+        self._report_place(position, length, complaint)
+        if position >= self._behind:
+            self._release()
+
+    def _release(self) -> None:
+        """Report what has waited."""
+        self._behind, waiting = 0, self._waiting
+        self._waiting = []
+        for one in waiting:
+            self._report_place(*one)
+
+    def _report_place(self, position: int, length: int, complaint: JavaComplaint) -> None:
         if self.is_full:
             self.count_place(position, length)
             return
@@ -92,7 +125,8 @@ class TextDamage:
         self._rest = (first, position + length)
 
     def finish(self) -> None:
-        """Report what is beyond the first hundred."""
+        """Report what is beyond the first hundred, and what still waits."""
+        self._release()
         more = self.count - MAX_FINDINGS
         if more > 0:
             first, end = self._rest

@@ -38,6 +38,18 @@ KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
 
 
+def has_room(base_offset: int, offset: int) -> bool:
+    """Tell whether the indexes of a segment have a number for an offset: the difference, as longs have it, is an int.
+
+    Args:
+        base_offset: of the segment.
+        offset: of a batch or record.
+
+    Source: AbstractIndex.toRelative.
+    """
+    return 0 <= as_long(offset - base_offset) <= MAX_INT
+
+
 class OffsetPosition(TupleValue):
     """The batch that ends with `offset` (absolute) starts at byte `position` of the log."""
 
@@ -86,14 +98,18 @@ class _SlotIndex(ABC, Generic[Entry]):
 
     @classmethod
     def encode(cls, entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
-        """Return the file of `entries`; ValueError when an offset is not base offset + 0 to 2^31-1."""
+        """Return the file of `entries`; ValueError when an offset is not base offset + 0 to 2^31-1, as longs add."""
         flat = array("q", chain.from_iterable(entries))
         columns = [flat[0::2], flat[1::2]]
         offsets = columns[cls._offset_column]
-        for offset in (min(offsets, default=base_offset), max(offsets, default=base_offset)):
-            if not 0 <= offset - base_offset <= MAX_INT:
-                raise ValueError(f"Integer overflow for offset: {offset}")
-        columns[cls._offset_column] = array("q", map((-base_offset).__add__, offsets))
+        if min(offsets, default=base_offset) < base_offset:  # behind the largest long
+            relative = array("q", (as_long(offset - base_offset) for offset in offsets))
+        else:
+            relative = array("q", map((-base_offset).__add__, offsets))
+        for number in (min(relative, default=0), max(relative, default=0)):
+            if not 0 <= number <= MAX_INT:
+                raise ValueError(f"Integer overflow for offset: {as_long(base_offset + number)}")
+        columns[cls._offset_column] = relative
         return b"".join(map(cls._slot.pack, *columns))
 
     def entry(self, number: int) -> Entry:

@@ -8,10 +8,10 @@ from kdump.finding import Severity
 from kdump.render.report.sentences import command_at
 from kdump.render.report.styled import Text, cell_len, clipped
 from kdump.render.text.findings import finding_line
-from kdump.value import Value
+from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.finding import Finding
     from kdump.render.report.styled import Paper
@@ -25,6 +25,9 @@ _LEAST_ROOM = 8  # columns, below which every letter would have a line
 _SHORT = 16  # columns that a name keeps before a column is left out
 _LEAST = 10  # columns that it keeps when nothing can be left out any more
 _MARKS = "-._/,;:="  # behind which a name is broken
+_ID_WIDTH = 22  # of a topic's or directory's id
+_ID = pattern(r"(?<![\w-])[A-Za-z0-9_-]{22}(?![\w-])")
+_WORD = pattern(r"(?<![\w-])[A-Za-z0-9_-]{22}(?![\w-])|[^ ._\/,;:=-]+[._\/,;:=-]?")
 
 
 class TableColumn(Value):
@@ -90,7 +93,8 @@ def fitting(columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]], widt
         for number, column in enumerate(columns)
     ]
     widths = [one if _has_cells(rows, number) else 0 for number, one in enumerate(natural)]
-    _shrink(columns, widths, width, _SHORT)
+    words = _whole_words(columns, rows) if _total(widths) > width else {}
+    _shrink(widths, width, {number: max(_SHORT, word) for number, word in words.items()})
     for number in sorted(range(len(columns)), key=lambda one: -columns[one].drop):
         if _total(widths) <= width or not columns[number].drop:
             break
@@ -98,18 +102,35 @@ def fitting(columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]], widt
     for number, one in enumerate(natural):  # what was left out may make room again for a name
         if columns[number].shrink and widths[number]:
             widths[number] += max(0, min(one - widths[number], width - _total(widths)))
-    _shrink(columns, widths, width, _LEAST)
+    for least in (words, dict.fromkeys(words, _LEAST)):
+        _shrink(widths, width, least)
     return widths
 
 
-def _shrink(columns: Sequence[TableColumn], widths: list[int], width: int, least: int) -> None:
-    """Take from the widest name first."""
-    names = [number for number, column in enumerate(columns) if column.shrink]
-    while names and _total(widths) > width:
-        widest = max(names, key=lambda number: widths[number])
-        if widths[widest] <= least:
+def _shrink(widths: list[int], width: int, least: Mapping[int, int]) -> None:
+    """Take from the widest name first.
+
+    Args:
+        widths: of the columns; changed.
+        width: of the line.
+        least: what each column that may be narrower keeps, by its number.
+    """
+    while _total(widths) > width:
+        wide = [number for number, kept in least.items() if widths[number] > kept]
+        if not wide:
             return
-        widths[widest] -= 1
+        widths[max(wide, key=lambda number: widths[number])] -= 1
+
+
+def _whole_words(columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]]) -> dict[int, int]:
+    """Return what the widest word of each column takes that may be narrower: ids stay whole, very long words do not."""
+    found = {}
+    for number, column in enumerate(columns):
+        if column.shrink:
+            texts_here = (column.name, *(row[number].plain for row in rows))
+            widest = max(cell_len(word) for text in texts_here for word in _WORD.findall(text) or [""])
+            found[number] = min(max(widest, _LEAST), _ID_WIDTH)
+    return found
 
 
 def _total(widths: Sequence[int]) -> int:
@@ -143,6 +164,10 @@ def _broken(text: str, width: int) -> Iterator[str]:
         end = fits.rfind(" ") if rest[len(fits)] != " " else len(fits)
         if end <= 0:
             end = max(fits.rfind(mark) for mark in _MARKS) + 1 or len(fits)
+        for one in _ID.finditer(rest):
+            if one.start() < end < one.end():
+                end = one.start() or (one.end() if one.end() <= len(fits) else end)
+                break
         yield rest[:end].rstrip(" ")
         at += end
         while text[at : at + 1] == " ":

@@ -16,8 +16,10 @@ from kdump.render.text.retention import (
     assumed,
     choice,
     first,
+    limits,
     outcome,
     policy_words,
+    remote_sentence,
     rolling_sentence,
     timestamp,
     verdict,
@@ -62,6 +64,7 @@ class RetentionTable(TableSink):
     def __init__(self, paper: Paper, error: Callable[[str], None], *, raw: bool, notes: bool = False) -> None:
         super().__init__(paper, error, raw=raw, notes=notes)
         self._partitions = self._segments = self._gone = self._bytes = self._unknown = 0
+        self._release = ""
 
     def _show_finding(self, finding: Finding) -> None:
         """Write a finding above the partition that it is about: what goes, and why, hangs on it."""
@@ -75,6 +78,8 @@ class RetentionTable(TableSink):
             of = "" if self._unknown == self._partitions else f" of {counted(self._unknown, 'partition')}"
             gone = f"not known{of} what goes" if of == "" else f"{gone}; not known{of}"
         self._conclude()
+        if self._release:
+            write_sentence(self._paper, Text(f"taken: {self._release}", "bright_black"))
         gone = gone if self._partitions else "nothing was judged"
         write_sentence(self._paper, Text(f"{what}: {gone}"))
 
@@ -83,6 +88,7 @@ class RetentionTable(TableSink):
         log, count = row.log, len(row.gone)
         gone = sum(segment.size for segment in row.gone)
         self._unknown += row.deletion is None
+        self._release = row.release
         self._partitions += 1
         self._segments += len(log.segments)
         self._gone += count
@@ -97,18 +103,21 @@ class RetentionTable(TableSink):
         else:
             head.append(goes, "bold yellow" if count else "green")
         write_sentence(self._paper, head)
-        config = row.config
-        note = f"  cleanup.policy={policy_words(row)}  retention.ms={config.retention_ms}"
-        note += f"  retention.bytes={config.retention_bytes}"
+        note = f"  cleanup.policy={policy_words(row)}  {limits(row)}"
         write_sentence(
             self._paper, Text(note + (f"  ({self._safe(assumed(row))})" if row.assumed else ""), "bright_black")
         )
         self._segments_of(row)
         deletion = row.deletion
+        if row.remote is not None:
+            write_sentence(self._paper, Text(f"  {remote_sentence(row)}"))
         if deletion is not None and deletion.rolled_to is not None:
             write_sentence(self._paper, Text(f"  a new, empty segment begins at offset {deletion.rolled_to}"))
         if deletion is not None and deletion.start_offset != log.start_offset:
             write_sentence(self._paper, Text(f"  the log then starts at offset {deletion.start_offset}"))
+        elif deletion is not None and deletion.local_start_offset != log.local_start_offset:
+            local = deletion.local_start_offset
+            write_sentence(self._paper, Text(f"  on this disk the log then starts at offset {local}"))
         write_sentence(self._paper, Text(f"  {rolling_sentence(row)}"))
 
     def _segments_of(self, row: Retained) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from kdump.broker.config import DEFAULTS
 from kdump.broker.retention import SIZE, START, TIME
 from kdump.words.escape import escape
+from kdump.words.numbers import counted
+from kdump.words.numbers import size as bytes_words
 from kdump.words.times import age, duration, iso
 
 if TYPE_CHECKING:
@@ -25,7 +27,31 @@ def policy_words(row: Retained) -> str:
 
 def assumed(row: Retained) -> str:
     """Return what was assumed of the configuration, beside what decides of it."""
-    return row.assumed.replace(DEFAULTS, "else Kafka's defaults")
+    return "; ".join(one.replace(DEFAULTS, "else Kafka's defaults") for one in row.assumed)
+
+
+def limits(row: Retained) -> str:
+    """Return what decides over the segments of a log: its limits, and those of this disk and of copies."""
+    config = row.config
+    shown = [f"retention.ms={config.retention_ms}", f"retention.bytes={config.retention_bytes}"]
+    if row.remote is not None:
+        ms, size = row.remote.lag
+        shown += [f"local.retention.ms={config.kept_ms}", f"local.retention.bytes={config.kept_bytes}"]
+        shown += [f"remote.copy.lag.ms={ms}", f"remote.copy.lag.bytes={size}"] if row.remote.lag != (0, 0) else []
+    return "  ".join(shown)
+
+
+def remote_sentence(row: Retained) -> str:
+    """Return what remote storage has of a tiered log; empty where nothing is copied there."""
+    remote, segments = row.remote, row.log.segments
+    if remote is None:
+        return ""
+    has = f"remote storage has offsets up to {remote.highest}" if remote.highest >= 0 else "remote storage has nothing"
+    only = f"{counted(remote.local_segments, 'segment')}, {bytes_words(remote.local_bytes)}, only on this disk"
+    waits = ""
+    if remote.ready < segments[-1].base_offset:
+        waits = f"; from offset {remote.ready} on nothing may be copied yet"
+    return f"{has}; {only}{waits}"
 
 
 def timestamp(value: int) -> str:
@@ -58,8 +84,8 @@ def _why_gone(row: Retained, reason: str, number: int) -> str:
         return f"{reason} {row.log.start_offset}: the next segment begins at {row.log.upper_bound(number)}"
     if reason == SIZE:
         left = sum(one.size for one in row.log.segments[number:])
-        return f"{reason}: with it the log has {left} bytes, without it still {config.retention_bytes} or more"
-    old = f"{age(row.now - segment.largest)} old, retention.ms is {duration(config.retention_ms)}"
+        return f"{reason}: with it the log has {left} bytes, without it still {config.kept_bytes} or more"
+    old = f"{age(row.now - segment.largest)} old, {_limit(row)} is {duration(config.kept_ms)}"
     hint = ""
     if segment.source == "mtime" and segment.size:
         hint = "; its time index has no timestamp"
@@ -78,18 +104,25 @@ def _why_stays(row: Retained, number: int) -> str:
         return f"its end, {log.upper_bound(number)}, is above the high watermark {log.high_watermark}"
     if not config.delete:
         return "its topic is not deleted by size or time"
+    if row.remote is not None and not log.is_copied(number):
+        return "the active segment is never copied" if is_active else "remote storage does not have it"
     clock = row.first_deleted[number]
     if clock is None:
-        if config.retention_ms < 0:
-            return "retention.ms is -1"
+        if config.kept_ms < 0:
+            return f"{_limit(row)} is -1"
         return "a segment before it stays"
-    if clock <= row.now or segment.largest + config.retention_ms < row.now:
+    if clock <= row.now or segment.largest + config.kept_ms < row.now:
         return "an older segment stays, and protects it"
     if segment.largest > row.now:
         return f"its timestamp {iso(segment.largest)} is in the future"
-    if clock > segment.largest + config.retention_ms + 1:
+    if clock > segment.largest + config.kept_ms + 1:
         return f"until {iso(clock)}, as long as an older segment"
-    return f"until {iso(clock)}, {duration(config.retention_ms)} after {iso(segment.largest)} ({TIME[segment.source]})"
+    return f"until {iso(clock)}, {duration(config.kept_ms)} after {iso(segment.largest)} ({TIME[segment.source]})"
+
+
+def _limit(row: Retained) -> str:
+    """The name of the limit of age that holds for segments on this disk."""
+    return "retention.ms" if row.remote is None else "local.retention.ms"
 
 
 def rolling_sentence(row: Retained) -> str:

@@ -25,8 +25,11 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
  * Loads partition directories as a broker does at its start, one for each line of stdin: path, clock in ms, whether it
  * was shut down well, log start offset, recovery point, then settings of the topic as name=value, with tabs between; pass=WATERMARK,CHECKPOINT,BYTES
  * lets the cleaner make a pass too, from the checkpoint on (-1 for none); read=yes reads all records of the log.
- * Prints for each "loaded", log start and end offset, or "failed", class and message, with tabs between. Of what was read
- * how many records that were, and the CRC-32 of their offsets, keys and values, in this order, each with its length.
+ * tiered=WATERMARK,HIGHEST has remote storage, with offsets up to the highest (-1 for none), and lets retention delete what
+ * it would. Prints for each "loaded", log start and end offset, or "failed", class and message, with tabs between. Of what
+ * was read how many records that were, and the CRC-32 of their offsets, keys and values, in this order, each with its length;
+ * of a tiered one the local log start offset, base offsets that are left, bytes only here before, and base offsets that may
+ * be copied.
  */
 public class LoadPartitions {
     public static void main(String[] args) throws Exception {
@@ -38,9 +41,9 @@ public class LoadPartitions {
 
     static String answer(String[] asked) {
         try {
-            StringBuilder told = new StringBuilder("loaded");
-            for (long one : load(asked)) told.append('\t').append(one);
-            return told.toString();
+            StringBuilder told = new StringBuilder("loaded"), more = new StringBuilder();
+            for (long one : load(asked, more)) told.append('\t').append(one);
+            return told.append(more).toString();
         } catch (Throwable thrown) {
             Throwable one = thrown;
             while (one instanceof InvocationTargetException && one.getCause() != null) one = one.getCause();
@@ -50,14 +53,18 @@ public class LoadPartitions {
         }
     }
 
-    static long[] load(String[] asked) throws Exception {
+    static long[] load(String[] asked, StringBuilder more) throws Exception {
         Map<String, String> settings = new HashMap<>();
         for (int i = 5; i < asked.length; i++) settings.put(asked[i].split("=", 2)[0], asked[i].split("=", 2)[1]);
-        String pass = settings.remove("pass"), reads = settings.remove("read");
+        String pass = settings.remove("pass"), reads = settings.remove("read"), tiered = settings.remove("tiered");
         Time time = clock(Long.parseLong(asked[1]));
         Object log = create(
             new File(asked[0]), new LogConfig(settings), Long.parseLong(asked[3]), Long.parseLong(asked[4]),
-            time, Boolean.parseBoolean(asked[2]));
+            time, Boolean.parseBoolean(asked[2]), tiered != null);
+        if (tiered != null) {
+            String[] numbers = tiered.split(",");
+            more.append(retain(log, time, Long.parseLong(numbers[0]), Long.parseLong(numbers[1])));
+        }
         if (pass != null) {
             String[] numbers = pass.split(",");
             clean(log, time, Long.parseLong(numbers[0]), Long.parseLong(numbers[1]), Integer.parseInt(numbers[2]));
@@ -124,6 +131,59 @@ public class LoadPartitions {
         if (bytes != null) crc.update(bytes.duplicate());
     }
 
+    /** What retention deletes of a log that goes on in remote storage, and what may be copied there. */
+    static String retain(Object log, Time time, long watermark, long highest) throws Exception {
+        Class<?> type = log.getClass();
+        type.getMethod("updateHighWatermark", long.class).invoke(log, watermark);
+        StringBuilder copies = new StringBuilder();
+        long stable = (long) type.getMethod("lastStableOffset").invoke(log);
+        long from = highest + 1;
+        if (highest >= 0) type.getMethod("updateHighestOffsetInRemoteStorage", long.class).invoke(log, highest);
+        for (Object one : (java.util.List<?>) candidates(log, time, from, stable)) {
+            java.lang.reflect.Field field = one.getClass().getDeclaredField("logSegment");
+            field.setAccessible(true);
+            copies.append(copies.length() == 0 ? "" : ",").append(((LogSegment) field.get(one)).baseOffset());
+        }
+        long only = (long) type.getMethod("onlyLocalLogSegmentsSize").invoke(log);
+        type.getMethod("deleteOldSegments").invoke(log);
+        StringBuilder left = new StringBuilder();
+        for (Object one : (Iterable<?>) type.getMethod("logSegments").invoke(log))
+            left.append(left.length() == 0 ? "" : ",").append(((LogSegment) one).baseOffset());
+        return "\t" + type.getMethod("localLogStartOffset").invoke(log) + "\t" + left + "\t" + only + "\t" + copies;
+    }
+
+    /** What a copy task takes, of a manager that is made without its threads. */
+    static Object candidates(Object log, Time time, long from, long stable) throws Exception {
+        String manager = "org.apache.kafka.server.log.remote.storage.RemoteLogManager";
+        Class<?> type, task;
+        try {
+            type = Class.forName(manager);
+            task = Class.forName(manager + "$RLMCopyTask");
+        } catch (ClassNotFoundException older) {
+            type = Class.forName("kafka.log.remote.RemoteLogManager");
+            task = Class.forName("kafka.log.remote.RemoteLogManager$RLMCopyTask");
+        }
+        java.lang.reflect.Field field = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
+        field.setAccessible(true);
+        sun.misc.Unsafe unsafe = (sun.misc.Unsafe) field.get(null);
+        Object of = unsafe.allocateInstance(type), made = unsafe.allocateInstance(task);
+        put(unsafe, of, type, Time.class, time);
+        put(unsafe, made, task, type, of);
+        put(unsafe, made, task, org.slf4j.Logger.class, org.slf4j.LoggerFactory.getLogger("copy"));
+        for (Method method : task.getDeclaredMethods())
+            if (method.getName().equals("candidateLogSegments")) {
+                method.setAccessible(true);
+                return method.invoke(made, log, from, stable);
+            }
+        throw new IllegalStateException("no copy task in this release");
+    }
+
+    static void put(sun.misc.Unsafe unsafe, Object in, Class<?> type, Class<?> kind, Object value) {
+        for (java.lang.reflect.Field one : type.getDeclaredFields())
+            if (one.getType() == kind && !java.lang.reflect.Modifier.isStatic(one.getModifiers()))
+                unsafe.putObject(in, unsafe.objectFieldOffset(one), value);
+    }
+
     /** One pass of the cleaner, from an offset on, with a high watermark and so many bytes of an offset map. */
     static void clean(Object log, Time time, long watermark, long checkpoint, int bytes) throws Exception {
         String internals = "org.apache.kafka.storage.internals.";
@@ -158,7 +218,8 @@ public class LoadPartitions {
         return (long) field.get(range);
     }
 
-    static Object create(File dir, LogConfig config, long start, long recovery, Time time, boolean clean) throws Exception {
+    static Object create(File dir, LogConfig config, long start, long recovery, Time time, boolean clean,
+            boolean tiered) throws Exception {
         boolean scala = false;
         Class<?> type;
         try {
@@ -175,10 +236,10 @@ public class LoadPartitions {
         if (scala) {
             Object none = Class.forName("scala.Option").getMethod("empty").invoke(null);
             given = new Object[] {dir, config, start, recovery, scheduler(), stats(), time, 300000, producers, 600000,
-                failures, clean, none, true, remaining, false, LogOffsetsListener.NO_OP_OFFSETS_LISTENER};
+                failures, clean, none, true, remaining, tiered, LogOffsetsListener.NO_OP_OFFSETS_LISTENER};
         } else {
             given = new Object[] {dir, config, start, recovery, scheduler(), stats(), time, 300000, producers, 600000,
-                failures, clean, Optional.empty(), remaining, false, LogOffsetsListener.NO_OP_OFFSETS_LISTENER};
+                failures, clean, Optional.empty(), remaining, tiered, LogOffsetsListener.NO_OP_OFFSETS_LISTENER};
         }
         for (Method method : type.getMethods())
             if (method.getName().equals(scala ? "apply" : "create") && method.getParameterCount() == given.length
