@@ -70,6 +70,6 @@ def test_salvage_carve_and_export_write_what_they_count(tmp_path: Path) -> None:
     assert (total["records"], total["recordsLost"]) == (297, 0)
     assert sum(file.stat().st_size for file in tmp_path.glob("salvaged/plain-0/*.log")) == 20326
     code, out, _ = run("carve", f"{PLAIN}/00000000000000000000.log", "--to", f"{tmp_path}/carved")
-    assert (code, "found runs=1 batches=21 records=123 " in out) == (0, True)
+    assert (code, "found 1 run, 21 batches, 123 records " in out) == (0, True)
     code, out, _ = run("export", "--table", "findings", "--to", f"{tmp_path}/exported", DAMAGED)
     assert (code, '"rows":1,' in out) == (3, True)

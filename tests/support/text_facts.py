@@ -50,9 +50,9 @@ def offsets(start: int, end: int) -> str:
     return "no records" if start >= end else f"offset {start}" if end - start == 1 else f"offsets {start}..{end - 1}"
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, many: str | None = None) -> str:
     """Return a number with its noun."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 class Told:
@@ -289,15 +289,24 @@ def lookups(told: Told, rows: list[Row]) -> list[str]:
 
 def salvaged(told: Told, rows: list[Row]) -> list[str]:
     """Compare what salvage has kept and lost."""
-    keys = ("batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
+
+    def amounts(row: Row, size: str) -> str:
+        return (
+            f"{counted(row['batches'], 'batch', 'batches')}, {counted(row['records'], 'record')}, "
+            f"{counted(row[size], 'byte')}"
+        )
+
+    end = rows[-1]
+    of = f", and those of {counted(end['recordsUnknown'], 'range')} unknown" if end["recordsUnknown"] else ""
+    lost = f"{counted(end['offsetsLost'], 'offset')}, {counted(end['recordsLost'], 'record')}{of}"
     return told.lacks(
         *(
-            f"offsets {row['logStartOffset']}..{row['logEndOffset'] - 1} segments={row['segments']} "
-            f"batches={row['batches']} records={row['records']} bytes={row['bytes']}"
+            f"offsets {row['logStartOffset']}..{row['logEndOffset'] - 1}, {counted(row['segments'], 'segment')}, "
+            f"{amounts(row, 'bytes')}"
             for row in rows
             if row["type"] == "salvage"
         ),
-        " ".join(f"{key}={rows[-1][key]}" for key in keys),
+        f"{amounts(end, 'bytes')}; lost: {lost if end['offsetsLost'] else 'nothing'}",
     )
 
 
@@ -306,12 +315,14 @@ def carved(told: Told, rows: list[Row]) -> list[str]:
     runs = [row for row in rows if row["type"] == "run"]
     return told.lacks(
         *(
-            f"{row['image']}:{row['position']}+{row['length']} offsets={row['offset']}..{row['lastOffset']} "
-            f"batches={row['batches']} records={row['records']} epochs={','.join(map(str, row['epochs'])) or '-'} "
-            f"kind={row['kind']} partition={row['topicPartition'] or '-'}"
+            f"{row['image']}:{row['position']}+{row['length']}, offsets {row['offset']}..{row['lastOffset']}, "
+            f"{counted(row['batches'], 'batch', 'batches')}, {counted(row['records'], 'record')}, "
+            f"{'epoch' if len(row['epochs']) == 1 else 'epochs'} {' '.join(map(str, row['epochs'])) or 'unknown'}, "
+            + (f"{row['kind']} of {row['topicPartition']}" if row["topicPartition"] else row["kind"])
             for row in runs
         ),
-        f"found runs={len(runs)} batches={rows[-1]['batches']} records={sum(row['records'] for row in runs)}",
+        f"found {counted(len(runs), 'run')}, {counted(rows[-1]['batches'], 'batch', 'batches')}, "
+        f"{counted(sum(row['records'] for row in runs), 'record')}",
     )
 
 

@@ -11,6 +11,7 @@ from kdump.render.text.findings import finding_line
 from kdump.rows.carved import CarvedRun
 from kdump.words.command import command_line, named
 from kdump.words.escape import escape
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +60,9 @@ class CarveText(Sink):
         """Say what all comes to, and what comes next."""
         tally = self._tally
         self._write(
-            f"found runs={self._runs} batches={tally.batches} records={self._records} "
-            f"with_partition={self._owned} images={tally.files} bytes={tally.bytes}\n"
+            f"found {counted(self._runs, 'run')}, {counted(tally.batches, 'batch', 'batches')}, "
+            f"{counted(self._records, 'record')} in {counted(tally.files, 'image')}, {counted(tally.bytes, 'byte')}; "
+            f"{counted(self._owned, 'run')} of a known partition\n"
         )
         if not self._runs:
             return
@@ -79,10 +81,13 @@ class CarveText(Sink):
 
 def _line(run: CarvedRun) -> str:
     parts = [
-        f"run {run.file} {run.image}:{run.position}+{run.length}",
-        f"offsets={run.offset}..{run.last_offset} batches={run.batches} records={run.records}",
-        f"epochs={','.join(map(str, run.epochs)) or '-'} kind={run.kind} partition={run.topic_partition or '-'}",
+        f"{run.file}: {run.image}:{run.position}+{run.length}",
+        f"offsets {run.offset}..{run.last_offset}",
+        counted(run.batches, "batch", "batches"),
+        counted(run.records, "record"),
+        f"{'epoch' if len(run.epochs) == 1 else 'epochs'} {' '.join(map(str, run.epochs)) or 'unknown'}",
+        f"{run.kind} of {run.topic_partition}" if run.topic_partition else f"{run.kind}, partition unknown",
     ]
     if len(run.extents) > 1:
-        parts.append(f"extents={len(run.extents)}")
-    return " ".join(parts) + (f": {'; '.join(run.evidence)}" if run.evidence else "")
+        parts.append(f"in {len(run.extents)} pieces")
+    return ", ".join(parts) + (f": {'; '.join(run.evidence)}" if run.evidence else "")

@@ -62,8 +62,8 @@ class SalvageText(SalvageSink):
         what = "salvaged" if item.is_new else "kept from a former run:"
         offsets = f"offsets {found.log_start_offset}..{found.log_end_offset - 1}"
         head = (
-            f"{what} {found.partition} -> {item.path}: {offsets} segments={found.segments} batches={found.batches} "
-            f"records={found.records} bytes={found.size}"
+            f"{what} {found.partition} -> {item.path}: {offsets}, {counted(found.segments, 'segment')}, "
+            f"{_amounts(found.batches, found.records, found.size)}"
         )
         total = LossSum(found.partition)
         unexplained, is_alone, absent = NamedRanges(), False, 0
@@ -104,8 +104,8 @@ class SalvageText(SalvageSink):
         means = "no end of it in what was read" if item.is_part else "readers of committed data wait there"
         for one in found.open_transactions:
             yield (
-                f"  open transaction: producerId={one.producer_id} producerEpoch={one.producer_epoch} "
-                f"firstOffset={one.first_offset}: {means}"
+                f"  open transaction of producer {one.producer_id}, epoch {one.producer_epoch}, "
+                f"from offset {one.first_offset} on: {means}"
             )
         for note in item.notes:
             yield f"  note: {note}"
@@ -128,10 +128,10 @@ class SalvageText(SalvageSink):
             self._write(f"{self._escape(f'with losses: {told} (its lines above say which)')}\n")
         totals = self._totals
         self._write(
-            f"salvaged partitions={totals.partitions} batches={totals.batches} records={totals.records} "
-            f"bytes={totals.bytes} offsetsLost={totals.offsets_lost} recordsLost={totals.records_lost} "
-            f"recordsUnknown={totals.records_unknown}"
-            f"{f' offsetsUnexplained={totals.offsets_unexplained}' if totals.offsets_unexplained else ''}\n"
+            f"salvaged {counted(totals.partitions, 'partition')}: "
+            f"{_amounts(totals.batches, totals.records, totals.bytes)}; "
+            f"lost: {_lost(totals.offsets_lost, totals.records_lost, totals.records_unknown)}"
+            f"{f'; unexplained: {_offsets(totals.offsets_unexplained)}' if totals.offsets_unexplained else ''}\n"
         )
 
 
@@ -178,3 +178,20 @@ def _unexplained(ranges: NamedRanges, partition: str, *, is_alone: bool) -> str:
 
 def _counted_names(names: list[str]) -> str:
     return f"{counted(len(names), 'partition')}: {some_of(names, _TOLD)}"
+
+
+def _amounts(batches: int, records: int, size: int) -> str:
+    """What was kept."""
+    return f"{counted(batches, 'batch', 'batches')}, {counted(records, 'record')}, {counted(size, 'byte')}"
+
+
+def _lost(offsets: int, records: int, unknown: int) -> str:
+    """What was lost; of some ranges nobody knows how many records they had."""
+    if not offsets:
+        return "nothing"
+    of = f", and those of {counted(unknown, 'range')} unknown" if unknown else ""
+    return f"{_offsets(offsets)}, {counted(records, 'record')}{of}"
+
+
+def _offsets(count: int) -> str:
+    return counted(count, "offset")
