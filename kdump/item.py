@@ -191,6 +191,14 @@ class PartitionChecked(Value):
     offsets_lost: int = 0  # that readers do not get; what is absent is not lost
 
 
+class StartForeseen(Value):
+    """A partition of which nothing but the next start was looked at."""
+
+    path: str  # of the directory
+    logs: int  # that it has
+    size: int  # of those that were read whole, bytes
+
+
 class Unchecked(Value):
     """What was left out, on purpose or for want of time: the summary lists it, and it counts for nothing else."""
 
@@ -247,6 +255,7 @@ if TYPE_CHECKING:
         | Planned
         | Prediction
         | Step
+        | StartForeseen
         | Unchecked
         | Scrubbed
         | Progress

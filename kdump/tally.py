@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity, Trait
-from kdump.item import Checked, PartitionChecked, Scrubbed, Unchecked
+from kdump.item import Checked, PartitionChecked, Scrubbed, StartForeseen, Unchecked
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import OpenFailure
 
@@ -106,6 +106,12 @@ class Tally(RunTotals):
     def _partition(self, item: PartitionChecked) -> None:
         self.partitions += 1
         self.segments += item.segments
+
+    @takes(StartForeseen)
+    def _foreseen(self, item: StartForeseen) -> None:
+        self.partitions += 1
+        self.segments += item.logs
+        self.bytes += item.size
 
     @takes(Unchecked)
     def _left_out(self, item: Unchecked) -> None:

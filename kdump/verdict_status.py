@@ -41,7 +41,11 @@ class StartStatus(RunStatus):
 
     @takes(Prediction)
     def _prediction(self, row: Prediction) -> None:
-        self._errors |= not row.loads or row.records_lost > 0 or row.hidden_records > 0
+        self._errors |= row.takes_intact
+
+    def matters(self, item: object) -> bool:
+        """Whether an item makes the exit status another than 0; the rest is what `--quiet` hides."""
+        return item.takes_intact if isinstance(item, Prediction) else super().matters(item)
 
 
 def status_of(fail_on: str) -> RunStatus:

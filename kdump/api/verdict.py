@@ -127,7 +127,7 @@ def verify(
         shallow: do not read the records.
         resync: after damage, search for the next intact batch.
         contiguous: missing offsets are warnings.
-        start: clean, unclean, full or all: predict what a broker does at its next start after that.
+        start: clean, unclean, full, all or auto (the one that is coming): predict what a broker does at its next start.
         config: settings of the broker and its topics for `start`, by name.
         now: the broker's clock for `start`: ms, a datetime or text; None for this machine's.
         jobs: processes to use; 0 for one on each core.
@@ -154,11 +154,12 @@ def verify(
         from kdump.broker.load.log_manager import LoadSettings
         from kdump.format.read_limits import ReadLimits
 
-        starts = tuple(Start) if start == "all" else (Start(start),)
+        by_name = {"all": tuple(Start), "auto": ()}
+        starts = by_name[start] if start in by_name else (Start(start),)
         clock = time.time_ns() // 1_000_000 if now is None else time_of("now", now)
         clusters = cluster_settings(
             [os.fspath(path) for path in several], ReadLimits(max_batch_bytes, max_uncompressed_bytes)
         )
         known = Config(dict(config or {}), clusters=clusters, has_file=config is not None)
-        options = options.replace(starts=starts, settings=LoadSettings(clock, known))
+        options = options.replace(starts=starts, is_auto=start == "auto", settings=LoadSettings(clock, known))
     return Verdict([os.fspath(path) for path in several], options)

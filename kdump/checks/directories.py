@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.checks.options import VerifyOptions
+    from kdump.checks.predict import Foretold
     from kdump.item import Item
     from kdump.storage.directory import FoundFile
     from kdump.storage.log_dir import LogDir
@@ -83,7 +84,7 @@ class DirectoryCheck:
             for one in check_snapshot(file.path, options):
                 yield to_copy(one) if isinstance(one, Finding) else one
 
-    def predict(self, options: VerifyOptions, told: Mapping[str, str], lost: Mapping[str, int]) -> Iterator[Item]:
+    def predict(self, options: VerifyOptions, told: Mapping[str, str], lost: Mapping[str, int]) -> Iterator[Foretold]:
         """Yield what the next start of a broker does with the partitions.
 
         Args:

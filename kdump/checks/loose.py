@@ -30,7 +30,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
-from kdump.storage.paths import above
+from kdump.storage.paths import above, is_stream
 from kdump.storage.raft_snapshots import to_copy
 from kdump.storage.segment import UnreadableError
 from kdump.storage.state_file import StateFile
@@ -88,6 +88,10 @@ def _by_kind(path: str, directory: PartitionDir, jobs: Sequence[SegmentJob], opt
     name = parse_name(os.path.basename(path))
     if name.kind in _NEED_BASE and name.base_offset is None:
         yield OpenFailure(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
+    elif name.kind is FileKind.UNKNOWN and is_stream(path):
+        from kdump.storage.streams import first_offset  # few name one
+
+        yield from _judged(SegmentJob.alone(path, first_offset(open_source(path)), only=path), options, FileKind.LOG)
     elif name.kind is FileKind.UNKNOWN:
         yield OpenFailure(path, "type", f"{path}: the name does not tell what this is; kdump dump --type KIND shows it")
     elif name.kind in TEXT_KINDS:

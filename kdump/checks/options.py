@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kdump.broker.load.facts import Start
     from kdump.broker.load.log_manager import LoadSettings
     from kdump.storage.partition_dir import PartitionDir
+    from kdump.storage.server_properties import NodeSettings
 
 
 class VerifyOptions(Value):
@@ -25,13 +26,22 @@ class VerifyOptions(Value):
     max_batch_bytes: int = MAX_BATCH_BYTES  # a batch over this is not held in memory: its records are not read
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES  # records of one batch over this are not read
     starts: tuple[Start, ...] = ()  # of a broker, that are predicted
-    # what the predictions hang on besides the files; given where there are `starts`
+    is_auto: bool = False  # predict the start that is coming, as the log directory shows it, and not `starts`
+    only_starts: bool = False  # read no more than these starts do: nothing is checked, the starts are predicted
+    # what the predictions hang on besides the files; given where a start is predicted
     settings: LoadSettings | None = None
+    # settings of the node that the paths are all the directories of; None where they may be of several
+    node: NodeSettings | None = None
     of_hosts: bool = False  # a manifest names the paths with their hosts
     # paths of logs that are another partition's: of no replica in a comparison
     foreign_logs: frozenset[str] = frozenset()
     # what is known of topics; None for what the metadata logs beside partitions say
     policies: TopicPolicies | None = None
+
+    @property
+    def predicts(self) -> bool:
+        """Whether a start is predicted."""
+        return self.is_auto or bool(self.starts)
 
     @property
     def limits(self) -> ReadLimits:

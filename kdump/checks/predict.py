@@ -8,31 +8,38 @@ directory; the other partitions there are not looked at.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from kdump.broker.load.coming_start import HELD, coming_starts
 from kdump.broker.load.facts import DELETE, Start, Stops
-from kdump.broker.load.log_loader import Recoveries, load
+from kdump.broker.load.log_loader import Recoveries, TailRecoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
+from kdump.broker.load.properties_ensemble import ensemble_cause
 from kdump.broker.load.raft_log import begun_at
+from kdump.broker.load.raft_records import records_failure
 from kdump.broker.load.release_refusal import not_for_coordinator, refusal
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
-from kdump.rows.verdict import LoadFailure, Prediction, SegmentFate
+from kdump.rows.verdict import LoadFailure, LogsRead, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
-from kdump.value import pattern
+from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from kdump.broker.load.facts import Outcome
+    from kdump.broker.load.facts import Outcome, PartitionFacts
     from kdump.broker.load.log_manager import LoadSettings
     from kdump.checks.options import VerifyOptions
     from kdump.storage.log_dir import LogDir
     from kdump.storage.names import PartitionName
     from kdump.storage.partition_dir import PartitionDir
+    from kdump.storage.server_properties import NodeSettings
+
+    Foretold: TypeAlias = "Prediction | OpenFailure | Ending"
 
 _WORST_FIRST = (Start.FULL, Start.UNCLEAN, Start.CLEAN)  # what is recovered first serves the others
 _LIMITS = ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
@@ -40,9 +47,11 @@ _METADATA = "the metadata log is recovered from its first segment on at every st
 _NO_PROPERTIES = (
     "another log.dir of the broker has meta.properties, which is missing here: without any a broker does not start"
 )
+_OTHER_ID = "org.apache.kafka.common.errors.InconsistentTopicIdException"
 _UNCHECKED = "java.io.UncheckedIOException"
 _OF_READING = (*IO_CLASSES, END_OF_FILE, NOT_JSON)  # what the reader of quorum-state wraps in it
-_CORRUPT = "org.apache.kafka.common.errors.CorruptRecordException: Record is corrupt"
+AUTO = "auto"
+"""The name of the start that is coming, as the user asks for it."""
 _ALONE = "the other partitions of the log directory can be loaded"
 
 
@@ -54,7 +63,7 @@ def predict(
     lost: Mapping[str, int],
     *,
     is_alone: bool,
-) -> Iterator[Prediction | OpenFailure]:
+) -> Iterator[Foretold]:
     """Yield what becomes of each partition with each start.
 
     Args:
@@ -65,20 +74,26 @@ def predict(
         lost: the last offset that readers have lost, of each partition that has lost some, by its path: indexes and
             checkpoints may tell of an end of which nothing is left in the log.
         is_alone: other partitions may be there, and are not among these.
+
+    Yields:
+        Predictions; what cannot be read; and of a node why it ends, or goes on without the directory: see `of_node`.
     """
     assert options.settings is not None
-    manager = LogManager(log_dir)
+    manager = LogManager(log_dir, runs_kraft=options.node is not None and options.node.runs_kraft)
+    starts = coming_starts(log_dir) if options.is_auto else options.starts
     found: list[list[Prediction]] = []  # of each partition, start by start
-    causes: dict[str, list[Cause]] = {start.value: list(manager.causes) for start in options.starts}
+    causes: dict[str, list[Cause]] = {start.value: list(manager.causes) for start in starts}
     not_known = (_ALONE,) if is_alone else ()
     if not is_alone and _lacks_properties(log_dir, partitions):
         not_known = (_NO_PROPERTIES,)
+    if options.is_auto and log_dir.is_held:
+        not_known = (*not_known, HELD)
     for directory in partitions:
         path, name = directory.path, directory.parsed
-        if name is None:
+        if name is None or (name.topic == METADATA_TOPIC and name.state):  # a broker passes over those
             continue
         try:
-            outcomes = list(_outcomes(manager, directory, name, options.settings, options.starts, told))
+            outcomes = list(_outcomes(manager, directory, name, options, starts, told))
         except OSError as error:
             not_known = (*not_known, f"{path} can be loaded")
             why = error.strerror or str(error)
@@ -90,10 +105,45 @@ def predict(
         if name.state != DELETE:
             rows = [row.replace(assumed=(*row.assumed, *not_known)) for row, _ in outcomes]
             found.append([_reusing(row, lost.get(path, -1)) for row in rows])
+    if options.node is not None:
+        yield from (Ending(start, worst(several)) for start, several in causes.items() if several)
     for rows in found:
-        for row in rows:
-            stopping = causes[row.start]
-            yield _stopped(row, _told(worst(stopping), told)) if stopping else row
+        for one in rows:
+            stopping = causes[one.start]
+            row = _stopped(one, _told(worst(stopping), told)) if stopping else one
+            yield row.replace(start=AUTO, is_clean=row.start == Start.CLEAN.value) if options.is_auto else row
+
+
+class Ending(Value):
+    """Why a node ends, or goes on without a log directory, with one of the starts."""
+
+    start: str  # clean, unclean or full
+    cause: Cause
+
+
+def of_node(
+    rows: Iterable[Foretold], log_dirs: Sequence[LogDir], settings: NodeSettings
+) -> Iterator[Prediction | OpenFailure]:
+    """Yield the predictions of all directories of one node: what ends it in one of them ends it for all.
+
+    Args:
+        rows: of all of them.
+        log_dirs: them.
+        settings: of the node.
+    """
+    held = list(rows)
+    first = ensemble_cause(log_dirs, settings)
+    ends = [one.cause for one in held if isinstance(one, Ending) and one.cause.stops is Stops.BROKER]
+    cause = first or next(iter(ends), None)
+    for row in held:
+        if isinstance(row, Ending):
+            continue
+        if isinstance(row, OpenFailure) or cause is None or row.stops == Stops.BROKER.value:
+            yield row
+        elif cause.is_first:
+            yield _stopped(row.replace(bytes_lost=0, records_lost=0), cause)
+        else:
+            yield _stopped(row, cause)
 
 
 def _lacks_properties(log_dir: LogDir, partitions: Sequence[PartitionDir]) -> bool:
@@ -123,16 +173,19 @@ def _outcomes(
     manager: LogManager,
     directory: PartitionDir,
     name: PartitionName,
-    settings: LoadSettings,
+    options: VerifyOptions,
     starts: Sequence[Start],
     told: Mapping[str, str],
 ) -> Iterator[tuple[Prediction, Cause | None]]:
     """Load one partition with each start, in the order in which they were asked for."""
-    recoveries = Recoveries()
+    settings = options.settings
+    assert settings is not None
+    recoveries = TailRecoveries() if options.only_starts else Recoveries()
     found: dict[Start, tuple[Prediction, Cause | None]] = {}
     outcomes: dict[Start, Outcome] = {}
     path = directory.path
-    facts, assumed = manager.partition(directory, settings)
+    only = starts[0] if options.only_starts and len(starts) == 1 and not name.is_raft_log else None
+    facts, assumed = manager.partition(directory, settings, only)
     refused = _refused(directory, settings) if name.is_raft_log else None
     if not settings.config.assumed_release and not name.state:  # a release was named: a rollback, or an upgrade
         assumed += not_for_coordinator(directory, settings.config.rules, _LIMITS)
@@ -140,6 +193,9 @@ def _outcomes(
         how = Start.FULL if name.is_raft_log or (start is Start.UNCLEAN and not facts.recovery_point) else start
         if how not in outcomes:
             outcomes[how] = load(facts, how, recoveries=recoveries)
+            if only is Start.CLEAN and recoveries.recovered:  # an index is missing or unsound: now its interval counts
+                facts, assumed = manager.partition(directory, settings)
+                outcomes[how] = load(facts, how, recoveries=recoveries)
         outcome = outcomes[how]
         stops = Stops.BROKER if name.is_raft_log else outcome.stops
         cause = None
@@ -153,9 +209,18 @@ def _outcomes(
             if outcome.loads:
                 outcome, said, cause = _raft_log(directory, outcome, recoveries, told)
                 cause = cause or refused
-        found[start] = _row(path, start, outcome, (*assumed, *said)), cause
+        row = _row(path, start, outcome, (*assumed, *said))
+        if options.only_starts:
+            row = row.replace(logs=_logs_of(facts, recoveries))
+        found[start] = row, cause
     directory.close()
     yield from (found[start] for start in starts)
+
+
+def _logs_of(facts: PartitionFacts, recoveries: Recoveries) -> LogsRead:
+    logs = [facts.files[f"{base:020}.log"] for base in log_bases(facts.files)]
+    read = [log.size for log in logs if log.name in recoveries.recovered]
+    return LogsRead(len(logs), sum(log.size for log in logs), len(read), sum(read))
 
 
 def _raft_log(
@@ -186,12 +251,20 @@ def _raft_log(
                 f" {newest.offset}; what offsets below it had done is in the snapshot"
             )
         path = directory.listing.join(newest.name)
-        if told.get(path) == Code.B01.name:
-            cause = Cause(
-                Stops.BROKER, _CORRUPT, path=path, is_first=True, code=Code.B01.name, file=path, after=directory.path
-            )
+        source = directory.cache.open(path, follow=False)
+        failure = None if isinstance(source, OpenFailure) else records_failure(source)
+        if failure is not None:
+            code = told.get(path, Code.B01.name)
+            cause = Cause(Stops.BROKER, failure, path=path, is_first=True, code=code, file=path, after=directory.path)
         elif path in told:
             said.append(f"what is left of the snapshot {newest.name}, which is damaged, can be read")
+    metadata = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
+    topic_id = str(getattr(metadata.entries[1], "value", "")) if len(metadata.entries) > 1 else METADATA_TOPIC_ID
+    if topic_id != METADATA_TOPIC_ID and cause is None:
+        path = metadata.path
+        what = f"Tried to assign topic ID Optional[{METADATA_TOPIC_ID}] to log for topic partition {METADATA_LOG},but"
+        what = f"{_OTHER_ID}: {what} log already contained topic ID {topic_id}"
+        cause = Cause(Stops.BROKER, what, path=path, is_first=True, after=directory.path)
     quorum = directory.file(FileKind.QUORUM_STATE.value, FileKind.QUORUM_STATE)
     finding = next((one for one in quorum.findings if one.values["exception"] is not None), None)
     if finding is not None and cause is None:
@@ -233,6 +306,8 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) ->
         records_lost=outcome.records_lost,
         assumed=assumed,
         segments=tuple(SegmentFate(one.base_offset, one.action.value, one.size) for one in outcome.segments),
+        bytes_read=outcome.bytes_read,
+        served_lost=outcome.served_lost,
         hidden_records=outcome.hidden_records,
         reused_offsets=outcome.reused_offsets,
         torn=outcome.torn,

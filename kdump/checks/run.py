@@ -64,6 +64,11 @@ def verify(
 
     Reports: every code but L13; as items of their own, among what was judged.
     """
+    if options.only_starts:
+        from kdump.checks.gate import foresee  # the model of the broker costs time to import
+
+        yield from foresee(paths, options)
+        return
     groups: list[list[Step]] = [[]]  # of what lies in no partition, and of each partition
     persons = PersonSteps()
     for item, is_of_partition in _judged(paths, options, engine or LocalVerify(), are_replicas=are_replicas):
@@ -103,6 +108,7 @@ def _judged(
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
+        known: list[tuple[DirectoryCheck, dict[str, str], dict[str, int]]] = []
         for directory in directories:
             told: dict[str, str] = {}
             lost: dict[str, int] = {}
@@ -111,9 +117,25 @@ def _judged(
                     yield item, True
             for item in _noting(directory.check(options), told, lost):
                 yield item, False
-            if options.starts:
-                for item in directory.predict(options, told, lost):
-                    yield item, False
+            known.append((directory, told, lost))
+            for item in _foretold(known, options, is_last=len(known) == len(directories)):
+                yield item, False
+
+
+def _foretold(
+    known: Sequence[tuple[DirectoryCheck, dict[str, str], dict[str, int]]], options: VerifyOptions, *, is_last: bool
+) -> Iterator[Item]:
+    """What is predicted for the last directory so far; for those of one node once all of them are known."""
+    if not options.predicts:
+        return
+    from kdump.checks.predict import Ending, of_node  # the model of the broker costs time to import
+
+    if options.node is None:
+        directory, told, lost = known[-1]
+        yield from (row for row in directory.predict(options, told, lost) if not isinstance(row, Ending))
+    elif is_last:
+        rows = (row for directory, told, lost in known for row in directory.predict(options, told, lost))
+        yield from of_node(rows, [directory.log_dir for directory, _, _ in known], options.node)
 
 
 def _noting(items: Iterator[Item], told: dict[str, str], lost: dict[str, int]) -> Iterator[Item]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -25,6 +25,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, session
 from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.inputs import only_node
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
@@ -187,13 +188,13 @@ _TABLES = ("findings", "segments", "losses")
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Check files of a broker for damage: what is wrong, where, since which offset, and what to do.
 
-    PATH is a partition directory, a log.dir or a file. Nothing is ever created, changed or locked, and a broker may run
-    meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code. Exit status: 0 no error found, 3 errors
-    found, 5 something could not be read, 6 both, 10 no such file, 12 refused, 2 wrong use.
+    PATH is a partition directory, a log.dir, a file, or a broker's server.properties. Nothing is ever created, changed
+    or locked, and a broker may run meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code. Exit
+    status: 0 no error found, 3 errors found, 5 something could not be read, 6 both, 10 no such file, 12 refused,
+    2 wrong use.
     """
     if not given["paths"] and not given["accept"]:
-        context = click.get_current_context()
-        raise click.MissingParameter(ctx=context, param=context.command.params[0])
+        _say_what_is_here()
     named = [os.fspath(path) for path in given["paths"]]
     if given["with_host"] and given["layout"] != "html":
         raise click.UsageError("--with-host has a meaning with --format html only.")
@@ -210,17 +211,37 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     sys.exit(outcome.exit)
 
 
+def _say_what_is_here() -> NoReturn:
+    """End as after wrong use, with what of a broker is on this host, and the command to type."""
+    from kdump.storage.this_host import brokers_here
+
+    found = brokers_here()
+    if not found:
+        hint = "no broker runs on this host, and none has anything in the usual places"
+        raise click.UsageError(
+            f"Missing argument 'PATH...': a log directory, or the server.properties of a broker; {hint}"
+        )
+    say("kdump: verify needs a PATH; on this host there are:")
+    for one in found:
+        of = f", with which process {one.process} runs" if one.process is not None else ""
+        what = "a log directory" if not one.directories else f"the configuration{of}: {', '.join(one.directories)}"
+        say(f"  {escape(one.path)}: {escape(what)}")
+    say(f"kdump: {with_paths('verify', [found[0].path])}")
+    sys.exit(Exit.USAGE)
+
+
 def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     began = time.monotonic()
-    if given["fail_on"] == LOSS and given["start"] is None:
-        given["start"] = "auto"
+    if given["fail_on"] == LOSS:
+        _demand_gate(given)
     predictions = _predictions(given)
     known = _known(given["known"])
     named, roots = selected_roots(given, named)
     paths = named if roots is None else [root.path for root in roots]
     redactor = redactor_of(given, paths)
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
-    spark = session(given, paths)
+    is_gate = given["fail_on"] == LOSS  # it reads too little for many machines to share
+    spark = None if is_gate else session(given, paths)
     outcome = status_of(given["fail_on"])
     bar = bar_of("verify", quiet=given["quiet"])
     from kdump.cli.options.broker import topic_policies
@@ -235,6 +256,8 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
         policies=topic_policies(given, paths),
         of_hosts=roots is not None and any(root.host is not None for root in roots),
+        only_starts=is_gate,
+        node=None if given["topics"] or given["topic_partitions"] else only_node(),
         **predictions,
     )
     items = _items(paths, options, spark, replicas=given["replicas"])
@@ -243,10 +266,6 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
         items = _with_tables(items, named, roots, given["to"], disks, redactor)
     if known is not None:
         items = known.through(items)
-    if given["start"] == "auto":
-        from kdump.checks.coming_start import coming
-
-        items = coming(items)
     copies = _Copies()
     sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin, _hosts_of(roots, redactor))
     try:
@@ -263,6 +282,18 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     elif bar is not None and sys.stdout.isatty():
         _say_pace(copies.size, time.monotonic() - began)
     return outcome
+
+
+def _demand_gate(given: dict[str, Any]) -> None:
+    """Complete what is asked of a gate; end with a usage error where that is more than a start reads."""
+    if given["start"] is None:
+        given["start"] = "auto"
+    if given["layout"] == "html":
+        raise click.UsageError("--fail-on loss checks nothing that a report could show: it has text, lines or json.")
+    for field in ("replicas", "to", "contiguous"):
+        if given[field]:
+            what = "--fail-on loss reads no more than the start that is coming"
+            raise click.UsageError(f"{what}: --{field} takes a run of its own.")
 
 
 def _known(paths: Sequence[str]) -> KnownLosses | None:
@@ -414,9 +445,10 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     from kdump.broker.load.facts import Start
     from kdump.cli.options.broker import configured, settings
 
-    several = {"all": tuple(Start), "auto": (Start.CLEAN, Start.UNCLEAN)}  # of auto one is taken
+    several: dict[str, tuple[Start, ...]] = {"all": tuple(Start), "auto": ()}
     starts = several[given["start"]] if given["start"] in several else (Start(given["start"]),)
-    return {"starts": starts, "settings": settings(given, configured(given))}
+    is_auto = given["start"] == "auto"
+    return {"starts": starts, "is_auto": is_auto, "settings": settings(given, configured(given))}
 
 
 def _items(
@@ -494,6 +526,7 @@ def _sink(
         raw=given["raw"],
         before=bar.hide if bar is not None else lambda: None,
         hosts=hosts,
+        only_starts=given["fail_on"] == LOSS,
     )
 
 

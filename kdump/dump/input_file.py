@@ -11,7 +11,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import FileKind, java_name, parse_name, run_base
 from kdump.storage.partition_dir import InputDirectory, PartitionDir
-from kdump.storage.paths import above, is_dir
+from kdump.storage.paths import above, is_dir, is_stream
 from kdump.storage.segment import Segment, sibling
 from kdump.value import Value
 
@@ -117,7 +117,13 @@ def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
     """
     path = file.path
     kind = FileKind(options.kind) if options.kind else file.name.kind
+    if kind is FileKind.UNKNOWN and is_stream(path):
+        kind = FileKind.LOG
     base = _base_offset(file, options)
+    if base is None and kind is FileKind.LOG and is_stream(path):
+        from kdump.storage.streams import first_offset  # few name one
+
+        base = first_offset(file.open())
     if kind is FileKind.UNKNOWN:
         return OpenFailure(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
     if base is None and kind in _NEED_BASE:

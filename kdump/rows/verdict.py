@@ -93,6 +93,17 @@ class LoadFailure(Row):
     file: str = column(Kind.PATH, "of the finding")
 
 
+class LogsRead(Value):
+    """How much of the logs of a partition a start reads."""
+
+    # logs, size: all of them, bytes
+    logs: int
+    size: int
+    # read, read_size: those that it recovers, bytes
+    read: int
+    read_size: int
+
+
 class Prediction(Row, name="prediction"):
     """What the next start of a broker does with a partition."""
 
@@ -132,6 +143,9 @@ class Prediction(Row, name="prediction"):
         "one and of an end that is gone too; by the right base offset where one is wrong; null for none",
         default=None,
     )
+    bytes_read: int = column(
+        Kind.SIZE, "of logs, that a broker reads to recover them and to learn producers", default=0
+    )
     cause: LoadFailure | None = column(
         Kind.ROW, "the finding because of which it does not load; null where it loads", of=LoadFailure, default=None
     )
@@ -139,6 +153,8 @@ class Prediction(Row, name="prediction"):
     segments: tuple[SegmentFate, ...] = column(
         Kind.ROW, "what becomes of each; none where it does not load", of=SegmentFate, default=()
     )
+    served_lost: int = 0  # of the records that are lost, those that readers get today: not below the log start offset
+    logs: LogsRead | None = None  # what the start reads of them; None where all was read to check it
     torn: TornBatch | None = None  # with which the log ends before the start; None where it does not load
     is_clean: bool | None = None  # whether the start that is coming is clean; None where another one was asked for
     is_stray: bool = False  # a broker with KRaft renames the directory to -stray, for want of partition.metadata
@@ -148,6 +164,11 @@ class Prediction(Row, name="prediction"):
         """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
         is_kept = not self.is_stray and all(segment.action == "keep" for segment in self.segments)
         return self.loads and is_kept and self.torn is None and self.reused_offsets is None and not self.hidden_records
+
+    @property
+    def takes_intact(self) -> bool:
+        """Whether something intact that readers get today is cut, or not served afterwards, be it for a while."""
+        return not self.loads or self.is_stray or self.served_lost > 0 or self.hidden_records > 0
 
     @property
     def keeps_torn(self) -> bool:

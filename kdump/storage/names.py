@@ -43,6 +43,8 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_TOPIC = "__share_group_state"
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_LOG = f"{METADATA_TOPIC}-0"
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""Its id in every cluster. Source: Uuid.METADATA_TOPIC_ID."""
 REMOTE_TOPIC = "__remote_log_metadata"
 OWN_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC, METADATA_TOPIC, REMOTE_TOPIC))
 """Kafka's own."""

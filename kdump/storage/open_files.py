@@ -10,10 +10,15 @@ from kdump.storage.file_source import FileSource, NotRegularError, OpenFailure, 
 from kdump.storage.paths import did_you_mean, is_remote, why_not
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
 _MOST_OPEN = 384  # three files of 128 segments
 _MOST_HELD = 32 * 1024 * 1024  # bytes of small files
+
+
+STREAMS: dict[str, Callable[[], FileSource | OpenFailure]] = {}
+"""What opens the streams that a user named and that were read already: see `streams`."""
 
 
 def open_source(path: str, *, follow: bool = True, devices: bool = False) -> FileSource | OpenFailure:
@@ -24,6 +29,8 @@ def open_source(path: str, *, follow: bool = True, devices: bool = False) -> Fil
         follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
         devices: take a block device too; only where the user has named it as one.
     """
+    if path in STREAMS:
+        return STREAMS[path]()
     try:
         return _source(path, follow=follow, devices=devices)
     except ValueError:  # a NUL, or a character that no file name can have
@@ -94,10 +101,15 @@ class OpenFileCache:
         """
         known = self._open.get(path)
         if known is None:
-            known = self._keep(path, _source(path, follow=follow), is_link=follow)
+            known = self._keep(path, self._again(path, follow=follow), is_link=follow)
         elif len(self._open) > _MOST_OPEN // 2:  # the oldest is closed first: this one is the latest again
             self._open[path] = self._open.pop(path)
         return known[0]
+
+    @staticmethod
+    def _again(path: str, *, follow: bool) -> FileSource:
+        stream = STREAMS[path]() if path in STREAMS else None
+        return stream if isinstance(stream, FileSource) else _source(path, follow=follow)
 
     def _keep(self, path: str, file: FileSource, *, is_link: bool) -> tuple[FileSource, bool]:
         if path in self._open:

@@ -312,7 +312,10 @@ class InputDirectory:
     def __init__(self, path: str, above: Callable[[str], str] = above) -> None:
         self.path = path
         listing = DirectoryListing(path)
-        self.is_partition = listing.has_segments  # it has files of segments
+        # it has files of segments; a log directory into which one of them was moved has its partitions all the same
+        self.is_partition = listing.has_segments and not (
+            listing.has(FileKind.META_PROPERTIES.value) and (listing.partitions() or not listing.bases)
+        )
         self.is_named_so = parse_partition(base_name(path)) is not None  # its name is that of a partition directory
         directories = [] if self.is_partition else listing.partitions()
         if self.is_partition or (self.is_named_so and not directories):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,26 @@ DID_YOU_MEAN = "; did you mean "
 """Begins the end of a sentence that names what the user has not named."""
 AS_OWNER = ("; run as ", "; you own ")
 """Each begins the end of a sentence that names a user of this machine, or a directory that nobody has named."""
+
+
+STDIN = "-"
+"""The name that a user gives to stdin."""
+OF_THIS_PROCESS = "/dev/fd/", "/dev/stdin", "/proc/self/fd/"
+"""Paths of files that are open already begin with one of these."""
+
+
+def is_stream(path: str) -> bool:
+    """Tell whether a path that a user named is a stream, and not a file of a broker.
+
+    Args:
+        path: as the user wrote it.
+    """
+    if path == STDIN or path.startswith(OF_THIS_PROCESS):
+        return True
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def is_remote(path: str) -> bool:

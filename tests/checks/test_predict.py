@@ -46,6 +46,7 @@ KEYS = [
     "recordsLost",
     "hiddenRecords",
     "reusedOffsets",
+    "bytesRead",
     "cause",
     "assumed",
     "segments",

@@ -487,3 +487,15 @@ def test_no_bytes_make_a_checkpoint_raise(kind: FileKind, data: bytes) -> None:
 def test_what_kafka_writes_is_read_back(entries: list[EpochEntry]) -> None:
     text = f"0\n{len(entries)}\n" + "".join(f"{epoch} {offset}\n" for epoch, offset in entries)
     assert read(FileKind.EPOCHS, text) == (Checkpoint(FileKind.EPOCHS, 0, tuple(entries)), [])
+
+
+def test_a_partition_metadata_is_read_as_far_as_java_reads_it() -> None:
+    whole = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n"
+    for data, thrown in (
+        (whole + b"\xc9", [None]),  # the file ends within a character, which nobody asks for
+        (whole + b"\xc9x\n", ["java.nio.charset.MalformedInputException"]),
+        (whole[:-2] + b"\n\xc9x\n", ["java.nio.charset.MalformedInputException", "java.lang.IllegalArgumentException"]),
+    ):
+        found: list[Finding] = []
+        read_checkpoint(FileKind.PARTITION_METADATA, BytesSource(data, "partition.metadata"), found.append)
+        assert [one.values["exception"] for one in found] == thrown

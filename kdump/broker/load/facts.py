@@ -130,6 +130,8 @@ class Outcome(Value):
     stage: str = ""
     row: int = 0
     latest_epoch: int = -1  # the newest leader epoch of the log afterwards, -1 for none
+    bytes_read: int = 0  # of logs, that a broker reads to recover segments and to learn producers
+    served_lost: int = 0  # of the records that are lost, those that lie not below the log start offset
 
     @property
     def loads(self) -> bool:

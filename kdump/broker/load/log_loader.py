@@ -8,6 +8,7 @@ that earlier recoveries have left, and a load that fails half-way has changed fi
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -89,14 +90,19 @@ def load(
     segments = loader.fates()
     lost = losses(loader.disk, segments, known.count_records)
     found = _outcome(loader, segments, ends, lost)
-    hidden, reused, torn = _hidden(loader.disk, facts, ends, known)
-    return found.replace(hidden_records=hidden, reused_offsets=reused, torn=torn, latest_epoch=loader.latest_epoch)
+    hidden, last, torn = _hidden(loader.disk, facts, ends, known)
+    reused = (ends[1], last) if last >= ends[1] else None
+    found = found.replace(hidden_records=hidden, reused_offsets=reused, torn=torn, latest_epoch=loader.latest_epoch)
+    if found.records_lost and 0 < facts.log_start <= last + 1:  # else it is damaged: readers get what lies below it
+        count = partial(known.count_records, least=facts.log_start)
+        found = found.replace(served_lost=losses(loader.disk, segments, count)[1])
+    return found
 
 
 def _outcome(
     loader: _Loader, segments: list[SegmentOutcome], ends: tuple[int | None, int | None], lost: tuple[int, int]
 ) -> Outcome:
-    notes, is_unstable = loader.marks()
+    notes, is_unstable, bytes_read = loader.marks()
     return Outcome(
         loader.disk,
         segments,
@@ -104,22 +110,25 @@ def _outcome(
         log_end_offset=ends[1],
         bytes_lost=lost[0],
         records_lost=lost[1],
+        served_lost=lost[1],
         notes=notes,
         has_unstable=is_unstable,
+        bytes_read=bytes_read,
     )
 
 
 def _hidden(
     disk: Disk, facts: PartitionFacts, ends: tuple[int, int], known: Recoveries
-) -> tuple[int, tuple[int, int] | None, TornBatch | None]:
-    """Return the records that stay on disk outside of the log, the offsets given out again, and the torn batch."""
+) -> tuple[int, int, TornBatch | None]:
+    """Return the records that stay on disk outside of the log, the last offset today (-1: none), and the torn batch."""
     before, after = log_bases(disk.before), log_bases(disk.names())
     if facts.state == DELETE or not before:
-        return 0, None, None
+        return 0, -1, None
     following = dict(pairwise(before))
     was, torn = -1, None  # the last offset that the log has today
     for base in reversed(before):
-        found = known.readable(disk.before[f"{base:020}.log"], base, following.get(base), MAX_LONG)
+        log, index = disk.before[f"{base:020}.log"], disk.before.get(f"{base:020}.index")
+        found = known.readable(log, base, following.get(base), MAX_LONG, index)
         was = found.last
         if base == before[-1] and found.torn is not None:
             torn = found.torn
@@ -128,10 +137,10 @@ def _hidden(
             break
     hidden = 0
     for base in after:
-        log = disk.get(f"{base:020}.log")
-        if log is not None and base == after[-1]:
-            hidden += known.readable(log, base, None, ends[1]).behind
-    return hidden, (ends[1], was) if was >= ends[1] else None, torn
+        left = disk.get(f"{base:020}.log")
+        if left is not None and base == after[-1]:
+            hidden += known.readable(left, base, None, ends[1], disk.get(f"{base:020}.index")).behind
+    return hidden, was, torn
 
 
 class _Loader:
@@ -141,6 +150,7 @@ class _Loader:
         self.disk = Disk(facts.files, wants_contents=wants_contents)
         self.notes: list[str] = []
         self._has_unstable = False
+        self._bytes_read = 0
         self.split: set[int] = set()
         self.swapped: Swapped = swap_recovery.NOTHING
         self._facts = facts
@@ -174,6 +184,7 @@ class _Loader:
         log_start = max(facts.log_start, self._segments.bases[0])
         states.remove_strays(self._segments.bases)
         states.rebuild(self._segments, log_start, end, was_clean=self._was_clean)
+        self._bytes_read += states.bytes_read
         if self._epochs.is_dirty:
             self.disk.write(FileKind.EPOCHS.value, self._epochs.file())
             self.disk.delete(f"{FileKind.EPOCHS.value}.tmp")
@@ -188,9 +199,9 @@ class _Loader:
         """Return what has become of the segments."""
         return fates(self.disk, self.split, self.swapped)
 
-    def marks(self) -> tuple[tuple[str, ...], bool]:
-        """Return the notes, and whether something is unstable."""
-        return tuple(self.notes), self._has_unstable
+    def marks(self) -> tuple[tuple[str, ...], bool, int]:
+        """Return the notes, whether something is unstable, and how many bytes of logs were read to recover."""
+        return tuple(self.notes), self._has_unstable, self._bytes_read
 
     @property
     def latest_epoch(self) -> int:
@@ -275,6 +286,7 @@ class _Loader:
         disk, stem = self.disk, f"{base:020}"
         states = ProducerStates(disk, self._facts)
         states.rebuild(self._segments, self._facts.log_start, base, was_clean=False)
+        self._bytes_read += states.bytes_read + disk.size(f"{stem}.log")
         done = self._recoveries.recover(self._facts, disk, base, states, self._epochs.latest)
         for epoch in done.epochs:
             self._epochs.assign(epoch)
@@ -500,18 +512,26 @@ def _within(log: Source, base: int, gone: RangeSet) -> tuple[int, int]:
     return size, records
 
 
-def count_records(log: Source, base: int, start: int) -> int:
+def count_records(log: Source, base: int, start: int, least: int = 0) -> int:
     """Count the records of a log from a position on, in batches whose CRC is right.
 
     Args:
         log: the log.
         base: its base offset.
         start: file position of a batch, bytes.
+        least: batches that end below this offset do not count.
     """
     part = FilePart(log, start, log.size)
     walk = CheckedWalk(part, ignore, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
     reader = RecordReader(MAX_UNCOMPRESSED_BYTES, max_batch=MAX_BATCH_BYTES, cut=KEPT)
-    return sum(_records(window, reader) for window in walk.windows())
+    if not least:
+        return sum(_records(window, reader) for window in walk.windows())
+    return sum(
+        _records(window.batch(k), reader)
+        for window in walk.windows()
+        for k, last in enumerate(window.column(layout.LAST_OFFSET))
+        if last >= least
+    )
 
 
 class Readable(TupleValue):
@@ -580,18 +600,26 @@ class Recoveries:
     _most_entries = 1 << 17  # of the columns of an index
 
     def __init__(self) -> None:
+        self.recovered: set[str] = set()  # paths of the logs that a start has recovered
         self._known: list[tuple[tuple[object, ...], Recovered]] = []
-        self._records: dict[tuple[str, int], int] = {}
+        self._records: dict[tuple[str, int, int], int] = {}
         self._readable: dict[tuple[object, ...], Readable] = {}
 
-    def count_records(self, log: Source, base: int, start: int) -> int:
-        """Count the records of a log from a position on."""
-        key = log.name, start
+    def count_records(self, log: Source, base: int, start: int, least: int = 0) -> int:
+        """Count the records of a log from a position on, of batches that do not end below an offset."""
+        key = log.name, start, least
         if key not in self._records:
-            self._records[key] = count_records(log, base, start)
+            self._records[key] = count_records(log, base, start, least)
         return self._records[key]
 
-    def readable(self, log: Source, base: int, next_base: int | None, end: int) -> Readable:
+    def readable(
+        self,
+        log: Source,
+        base: int,
+        next_base: int | None,
+        end: int,
+        index: Source | None = None,
+    ) -> Readable:
         """Return what can be read of a log.
 
         Args:
@@ -599,7 +627,9 @@ class Recoveries:
             base: its base offset.
             next_base: that of the next segment, None after the last.
             end: a log end offset.
+            index: its offset index, None for none; see `TailRecoveries`.
         """
+        del index
         key = log.name, log.size, base, next_base, end
         if key not in self._readable:
             self._readable[key] = readable(log, base, next_base, end)
@@ -608,6 +638,7 @@ class Recoveries:
     def recover(self, facts: PartitionFacts, disk: Disk, base: int, states: ProducerStates, epoch: int) -> Recovered:
         """Recover a segment, or take what is known of it."""
         log = disk.get(f"{base:020}.log") or BytesSource(b"", f"{base:020}.log")
+        self.recovered.add(log.name)
         key = (log, base, states.producers.entries, epoch)
         for known, recovered in self._known:
             if known[0] is log and known[1:] == key[1:]:
@@ -616,6 +647,46 @@ class Recoveries:
         if len(recovered.offset_entries[0]) <= self._most_entries:
             self._known = [*self._known[-self._most + 1 :], (key, recovered)]
         return recovered
+
+
+class TailRecoveries(Recoveries):
+    """The same for who reads no more than the start that is looked at.
+
+    Of a log that this start does not recover it reads what lies behind the last entry of the offset index, and takes
+    the rest for what that entry says; where anything there is not as it should be it reads all of the log.
+    """
+
+    def readable(
+        self, log: Source, base: int, next_base: int | None, end: int, index: Source | None = None
+    ) -> Readable:
+        """Return what can be read of a log; the arguments are those of `Recoveries`."""
+        if index is not None and log.name not in self.recovered:
+            last = _end_of_sound_tail(log, base, next_base, OffsetIndex(index, base))
+            if last is not None and last < end:
+                return Readable(last, 0, None)
+        return super().readable(log, base, next_base, end)
+
+
+def _end_of_sound_tail(log: Source, base: int, next_base: int | None, index: OffsetIndex) -> int | None:
+    """Return the last offset of a log by what lies behind the last entry of its index; None where that is not sound."""
+    index.trim()
+    if not index.entries:
+        return None
+    entry = index.last_entry()
+    if not (base <= entry.offset and 0 < entry.position < log.size):
+        return None
+    found: list[Finding] = []
+    part = FilePart(log, entry.position, log.size)
+    walk = CheckedWalk(part, found.append, segment=base, next_base=next_base, max_batch_bytes=MAX_BATCH_BYTES)
+    reached = entry.offset - 1  # the entry has the last offset of the batch at its position
+    for window in walk.windows():
+        lasts = window.column(layout.LAST_OFFSET)
+        if found or not window.all_trusted or window.suspicions & (layout.NOT_ABOVE | layout.OUT_OF_RANGE):
+            return None
+        if reached < entry.offset and lasts[0] != entry.offset:
+            return None
+        reached = lasts[-1]
+    return None if found or reached < entry.offset else reached
 
 
 def recover_segment(

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import infer_interval
-from kdump.broker.load.facts import PartitionFacts, Stops
+from kdump.broker.load.facts import PartitionFacts, Start, Stops
 from kdump.finding import Code
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
-from kdump.storage.names import REMOTE_CACHE, parse_partition
+from kdump.storage.names import REMOTE_CACHE, log_bases, parse_partition
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.broker.config import Config
+    from kdump.format.source import Source
     from kdump.storage.log_dir import LogDir
     from kdump.storage.names import PartitionName
     from kdump.storage.partition_dir import PartitionDir
@@ -63,6 +65,7 @@ class LogManager:
 
     Args:
         log_dir: the log directory.
+        runs_kraft: its broker does, by its configuration: a meta.properties of ZooKeeper is written again at a start.
 
     Attributes:
         causes: what keeps a broker from using it, by the files and the names in it.
@@ -70,12 +73,12 @@ class LogManager:
     Source: LogManager.loadLogs.
     """
 
-    def __init__(self, log_dir: LogDir) -> None:
+    def __init__(self, log_dir: LogDir, *, runs_kraft: bool = False) -> None:
         self.path = log_dir.path
         self.causes: list[Cause] = [*self._of_properties(log_dir)]
         self._recovery_points = self._offsets(log_dir.file(FileKind.RECOVERY_POINT))
         self._log_starts = self._offsets(log_dir.file(FileKind.LOG_START))
-        self._is_kraft = log_dir.is_kraft
+        self._is_kraft = runs_kraft or log_dir.is_kraft
         if not any(one.is_first for one in self.causes):  # else nothing in it is looked at
             self._check_names(log_dir)
 
@@ -129,6 +132,16 @@ class LogManager:
         what = f"The log dir {self.path} is already offline due to a previous IO exception."
         return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path, False, offline.code, offline.file)
 
+    @staticmethod
+    def _recovered(files: Mapping[str, Source], start: Start, recovery_point: int) -> Mapping[str, Source]:
+        """The files of the segments that a start recovers where nothing is wrong with their indexes."""
+        if start is Start.CLEAN:
+            return {}
+        bases = log_bases(files)
+        point = 0 if start is Start.FULL else recovery_point
+        first = f"{bases[max(0, bisect_right(bases, point) - 1)] if bases else 0:020}"
+        return {name: source for name, source in files.items() if name >= first}
+
     def _is_stray(self, directory: PartitionDir, name: PartitionName) -> bool:
         """Whether a KRaft broker takes a partition for a stray for want of a topic id.
 
@@ -137,12 +150,15 @@ class LogManager:
         file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
         return self._is_kraft and file.is_missing and not (name.state or name.is_raft_log)
 
-    def partition(self, directory: PartitionDir, settings: LoadSettings) -> tuple[PartitionFacts, list[str]]:
+    def partition(
+        self, directory: PartitionDir, settings: LoadSettings, only: Start | None = None
+    ) -> tuple[PartitionFacts, list[str]]:
         """Return a partition as the broker finds it, and what was assumed, in words.
 
         Args:
             directory: of the partition, with a name of that form.
             settings: what decides besides the files.
+            only: the one start that is looked at: no segment is read that it does not recover; None for all.
 
         Raises:
             OSError: the directory, or a file that tells the interval, cannot be read.
@@ -156,8 +172,10 @@ class LogManager:
         interval = settings.interval
         if interval is None and config.is_given("index.interval.bytes"):
             interval = topic.index_interval_bytes
+        key = name.topic, name.partition
         if interval is None:
-            interval = infer_interval(files)
+            recovered = files if only is None else self._recovered(files, only, self._recovery_points.get(key, 0))
+            interval = infer_interval(recovered)
             why = "by the stored indexes" if interval is not None else "the default"
             interval = INDEX_INTERVAL if interval is None else interval
             assumed.append(f"index.interval.bytes={interval} ({why})")
@@ -165,7 +183,6 @@ class LogManager:
             assumed.append(config.assumed_release)
         if self._is_stray(directory, name):
             assumed.append(STRAY)
-        key = name.topic, name.partition
         facts = PartitionFacts(
             directory.path,
             name.topic,

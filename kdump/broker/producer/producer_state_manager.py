@@ -38,6 +38,7 @@ class ProducerStates:
 
     Attributes:
         first_completed: the lowest first offset of a transaction that has ended in a replay, None when none has.
+        bytes_read: of logs, that were replayed.
 
     Raises:
         BrokerError: a name ends as that of a snapshot does, and tells no offset.
@@ -49,6 +50,7 @@ class ProducerStates:
         self.producers = Producers.empty()  # what is known
         self.end = 0  # offset up to which that is
         self.first_completed: int | None = None
+        self.bytes_read = 0
         self._latest = 0  # offset of the latest snapshot that was read or taken
         self._disk = disk
         self._facts = facts
@@ -167,6 +169,7 @@ class ProducerStates:
         stop = log.size if stop is None else stop
         if stop < start:
             raise BrokerError(0, _STAGE, f"{ARGUMENT}: Invalid size: {stop - start} in read from {log.name}")
+        self.bytes_read += stop - start
         states = self._replayed(log, start, stop, keeps_ends=False)
         if states is None:
             states = self._replayed(log, start, stop, keeps_ends=True)

@@ -139,12 +139,10 @@ def clusters_of(given: Mapping[str, Any]) -> Sequence[ClusterSettings]:
 
 
 def _metadata_dir(config: Mapping[str, str]) -> list[str]:
-    """Return where the settings of a broker have its metadata log, where that is a directory here.
+    """Return where the settings of a broker have its metadata log, where that is a directory here."""
+    from kdump.storage.server_properties import metadata_dir_of
 
-    Source: AbstractKafkaConfig.metadataLogDir.
-    """
-    named = next((config[name] for name in ("metadata.log.dir", "log.dirs", "log.dir") if config.get(name)), "")
-    first = named.split(",")[0].strip()
+    first = metadata_dir_of(config)
     return [first] if first and os.path.isdir(os.path.join(first, METADATA_LOG)) else []
 
 

@@ -142,6 +142,9 @@ class Command(click.Command):
         """Run the command; Ctrl-C ends it with a line, in which some say more, but where Kafka's tool is mirrored."""
         if not ctx.params.get("compat"):
             end_on_interrupt(lambda: f"{ctx.info_name} was interrupted")
+        from kdump.cli.options.inputs import resolve_inputs  # the help needs none of it
+
+        resolve_inputs(ctx.params)
         return super().invoke(ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -6,7 +6,17 @@ import json
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.text_lines import Property, lines, text_of
-from kdump.format.java_values import END_OF_FILE, IO, NOT_JSON, NUMBER, RUNTIME, JavaComplaint, quote
+from kdump.format.java_values import (
+    ARGUMENT,
+    END_OF_FILE,
+    IO,
+    NOT_JSON,
+    NUMBER,
+    RUNTIME,
+    JavaComplaint,
+    quote,
+    uuid_complaint,
+)
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -55,7 +65,9 @@ def _judge_quorum(text: str, values: Mapping[str, str | int | None], version: in
             return JavaComplaint(what, RUNTIME)
         if name in _QUORUM_NUMBERS and not isinstance(values[name], int):
             return JavaComplaint(f"QuorumStateData: {name} is not a number", NUMBER)
-    return None
+    directory = values.get("votedDirectoryId") if version else None
+    why = uuid_complaint(directory) if isinstance(directory, str) else None
+    return None if why is None else JavaComplaint(why, ARGUMENT)
 
 
 def _json_object(text: str) -> list[tuple[str, str | int | None]] | JavaComplaint:

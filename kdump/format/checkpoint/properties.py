@@ -19,6 +19,7 @@ _TRIMMED = "".join(map(chr, range(33)))  # String.trim
 _KEY = pattern(r"((?:\\.|[^\\=: \t\f])*+)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 _ESCAPE = pattern(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_READ_AHEAD = 8192  # bytes that Java decodes before it hands out a line. Source: StreamDecoder
 _ZERO_UUID = pattern(r"A{21}[A-P]")
 
 
@@ -26,6 +27,7 @@ def read_partition_metadata(data: bytes, damage: TextDamage) -> Properties:
     """Read the first two lines, whatever their names are. Source: PartitionMetadataReadBuffer.read."""
     version: int | None = None
     entries: list[Property] = []
+    complaints: list[tuple[int, int, JavaComplaint | None]] = []
     number = -1
     for number, (position, line) in enumerate(lines(data)):
         text = text_of(line)
@@ -36,11 +38,32 @@ def read_partition_metadata(data: bytes, damage: TextDamage) -> Properties:
                 entries.append(Property(*parts))
             found = _metadata_value(number == 0, text, parts, damage.name)
         version = found if isinstance(found, int) else version
-        damage.add(position, len(line), found if isinstance(found, JavaComplaint) else None)
+        if isinstance(text, JavaComplaint) and number > 1 and _is_cut(line, data):  # it is never asked for
+            found = JavaComplaint(text.why)
+        complaints.append((position, len(line), found if isinstance(found, JavaComplaint) else None))
+    if any(not _is_text(line) for position, line in lines(data) if position < _READ_AHEAD):
+        complaints.sort(key=lambda one: _is_text(data[one[0] : one[0] + one[1]]))  # it reads on before it judges a line
+    for complaint in complaints:
+        damage.add(*complaint)
     if number < 1:
         what = "the file is empty" if number < 0 else "the line of the topic id is missing"
         damage.add(len(data), 0, JavaComplaint(what, "java.lang.NullPointerException"))
     return version, entries
+
+
+def _is_text(line: bytes) -> bool:
+    return not isinstance(text_of(line), JavaComplaint)
+
+
+def _is_cut(line: bytes, data: bytes) -> bool:
+    """Whether a file ends within a character, and has nothing else against it."""
+    from codecs import getincrementaldecoder  # few files have such an end
+
+    try:
+        getincrementaldecoder("utf-8")().decode(line)
+    except UnicodeDecodeError:
+        return False
+    return data.endswith(line)
 
 
 def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) -> int | JavaComplaint | None:
@@ -75,7 +98,7 @@ def read_meta_properties(data: bytes, damage: TextDamage) -> Properties:
         name, value = _property(line)
         if "\0" in line:
             zeros.append((position, length))
-        elif name is None or value is None:
+        if name is None or value is None:
             damage.add(position, length, JavaComplaint(r"Malformed \uxxxx encoding.", ARGUMENT, True))
         else:
             entries.append(Property(name, value))

@@ -105,7 +105,7 @@ def _starts(found: Sequence[PartitionFound]) -> Iterator[str]:
     starts: dict[str, list[Prediction]] = {}
     for one in found:
         for row in one.predictions:
-            starts.setdefault(row.start, []).append(row)
+            starts.setdefault(row.as_ or row.start, []).append(row)
     said: dict[str, list[str]] = {}
     for start, rows in starts.items():
         said.setdefault(_start(rows), []).append(_AFTER[start])

@@ -51,6 +51,7 @@ class VerifyTable(Sink):
         raw: write names as they are.
         before: called before something is written.
         hosts: tells the host of a path, empty where it need not be told.
+        only_starts: nothing is checked, the next start is told: that of partitions that lose nothing is counted.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class VerifyTable(Sink):
         raw: bool = False,
         before: Callable[[], None] = lambda: None,
         hosts: Callable[[str], str] = lambda _path: "",
+        only_starts: bool = False,
     ) -> None:
         super().__init__(paper.line, error, tally, wanted)
         self._page = Page(paper, before, fold=fold)
@@ -82,7 +84,11 @@ class VerifyTable(Sink):
         self._count = 0  # of findings that are held
         self._unread: dict[str, list[str]] = {}  # paths by their directory; one may be a directory that is not listed
         self._losses = LossesInTurn(self._said)
-        self._outlook = _Outlook(lambda path, partition: self._safe(partition if self._is_alone else path), fold=fold)
+        self._outlook = _Outlook(self._partition_name, fold=fold or only_starts)
+        self._only_starts = only_starts
+
+    def _partition_name(self, path: str, partition: str) -> str:
+        return self._safe(partition if self._is_alone else path)
 
     @takes(Loss, always=True)
     def _loss(self, loss: Loss) -> None:
@@ -106,9 +112,15 @@ class VerifyTable(Sink):
         self._page.folded()
         if self._wanted is None:
             self._outlook.write(self._page)
+        else:
+            self._outlook.forecast(self._page)
         if self._wanted is not None and self._page.is_empty:
             return
-        self._page.last(_totals(self._tally, notes=self._notes), f"exit {code}" if code else "")
+        if self._only_starts:
+            totals = _foreseen(self._tally, self._outlook.harmed, self._outlook.foreseen)
+        else:
+            totals = _totals(self._tally, notes=self._notes)
+        self._page.last(totals, f"exit {code}" if code else "")
 
     def _said(self, lost: LossSum) -> None:
         """Write what a partition has lost."""
@@ -256,12 +268,22 @@ class _Outlook(Dispatcher):
 
     def write(self, page: Page) -> None:
         """Write it."""
-        self._forecast(page)
+        self.forecast(page)
         page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
         if self._worst is not None and self._worst_severity is not Severity.NOTE:
             page.note(f"what a code means: {command_line('explain', self._worst.code.name)}")
 
-    def _forecast(self, page: Page) -> None:
+    @property
+    def foreseen(self) -> int:
+        """How many partitions a start was told of."""
+        return len(self._predictions)
+
+    @property
+    def harmed(self) -> int:
+        """How many of them lose something intact, by any of the starts that were told."""
+        return sum(any(row.takes_intact for row in rows) for rows in self._predictions.values())
+
+    def forecast(self, page: Page) -> None:
         """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""
         quiet = 0
         for path, rows in self._predictions.items():
@@ -302,6 +324,17 @@ def _offsets(item: PartitionChecked) -> str:
     if item.start_offset is None or item.end_offset is None:
         return ""
     return offset_span(item.start_offset, item.end_offset)
+
+
+def _foreseen(tally: Tally, harmed: int, partitions: int) -> list[str]:
+    """Return what a start takes away, and how little was read for that answer, in parts that each stay on one line."""
+    if not partitions:
+        return ["no partition was looked at"]
+    parts = counted(tally.partitions, "partition"), counted(tally.segments, "segment")
+    what = "the start takes nothing intact away"
+    if harmed:
+        what = f"{counted(harmed, 'partition')} would lose what is intact"
+    return [*_listed(parts, ":"), f"{what};", f"{size(tally.bytes)} of logs read whole, nothing else was checked"]
 
 
 def _totals(tally: Tally, *, notes: bool) -> list[str]:

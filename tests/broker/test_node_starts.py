@@ -1,0 +1,101 @@
+"""What Kafka 4.3.1 did with sixty damaged nodes, and what `--start auto` says of them: tests/support/node_starts.py.
+
+`fixtures/nodes/starts.jsonl` has what its classes did; the nodes are made again, by the same numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.broker.load.properties_ensemble import ensemble_cause
+from kdump.broker.load.raft_records import records_failure
+from kdump.format.source import BytesSource
+from kdump.storage.server_properties import NodeSettings
+from tests.support.node_starts import SEED, Started, differences, foretold, make_node, usual_sources
+from tests.support.partitions import meta, write
+from tests.support.runs import FIXTURES
+from tests.support.segments import batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = [json.loads(line) for line in (FIXTURES / "nodes" / "starts.jsonl").read_text("utf-8").splitlines()]
+SOURCES = usual_sources()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["run"]))
+def test_what_is_foretold_is_what_kafka_did(row: dict[str, object], tmp_path: Path) -> None:
+    node = make_node(tmp_path, random.Random(f"{SEED} {row.pop('run')}"), SOURCES)
+    logs = {path: tuple(ends) for path, ends in row.pop("logs").items()}  # type: ignore[attr-defined]
+    did = Started(logs=logs, **row)  # type: ignore[arg-type]
+    for is_gate in (False, True):
+        assert list(differences(did, foretold(node, is_gate=is_gate), node)) == []
+
+
+def test_the_recorded_nodes_are_of_all_sorts() -> None:
+    assert sum(bool(row["ends"]) for row in ROWS) >= 10
+    assert sum(bool(row["strays"]) for row in ROWS) >= 2
+    assert sum(not row["ends"] and not row["offline"] for row in ROWS) >= 10
+
+
+# --- the meta.properties of all directories -------------------------------------------------------------------
+OTHER = "another-cluster-0000"
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"a": meta(1), "b": meta(1)}, ""),
+        ({"a": meta(1), "b": meta(1, OTHER)}, "Invalid cluster.id"),
+        ({"a": meta(1), "b": meta(2)}, "Stored node id 2 doesn't match previous node id 1"),
+        ({"a": meta(2), "b": meta(2)}, "Stored node id 2 doesn't match previous node id 1"),
+        ({"a": meta(1)}, "No `meta.properties` found in"),
+        ({}, "No readable meta.properties files found."),
+        ({"a": b"version=1\n", "b": meta(1)}, "Encountered I/O error in metadata log directory"),
+        ({"a": meta(1), "b": b"version=1\n"}, ""),
+        ({"a": meta(1), "b": b"version=0\n"}, "Error: node ID not found in"),
+        ({"a": meta(1), "b": b"version=0\nbroker.id=1\n"}, "Error: cluster ID not found in"),
+        ({one: meta(1) + b"directory.id=BSKU5asYTV60pAFfbdfcDw\n" for one in "ab"}, "Duplicate directory ID"),
+        ({"a": meta(1), "b": meta(1) + b"directory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"}, "Invalid reserved directory ID"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_node_ends_where_its_directories_do_not_fit(files: dict[str, bytes], why: str, tmp_path: Path) -> None:
+    for one in "ab":
+        (tmp_path / one).mkdir()
+    write(tmp_path, {f"{one}/meta.properties": data for one, data in files.items()})
+    settings = NodeSettings("", {"node.id": "1", "log.dirs": f"{tmp_path}/a,{tmp_path}/b"})
+    cause = ensemble_cause([], settings)
+    assert (cause.exception if cause else "").partition(": ")[2].startswith(why)
+    assert (cause is None) == (why == "")
+
+
+def test_a_metadata_log_outside_of_its_directory_ends_a_node(tmp_path: Path) -> None:
+    write(tmp_path, {f"{one}/meta.properties": meta(1) for one in "ab"} | {"b/__cluster_metadata-0/x": b""})
+    settings = {"log.dirs": f"{tmp_path}/a,{tmp_path}/b"}
+    cause = ensemble_cause([], NodeSettings("", settings))
+    assert cause is not None
+    assert "unexpected metadata location" in cause.exception
+    assert ensemble_cause([], NodeSettings("", {**settings, "metadata.log.dir": f"{tmp_path}/b"})) is None
+
+
+# --- a snapshot of the metadata log ---------------------------------------------------------------------------
+def test_a_node_ends_at_damage_of_a_snapshot_and_takes_a_cut_one_for_what_is_left() -> None:
+    whole = batch(0, [b"a"]) + batch(1, [b"b"])
+    flipped = whole[:-1] + bytes([whole[-1] ^ 1])
+    for data, why in (
+        (whole, None),
+        (whole[:-5], None),
+        (whole[: len(whole) // 2 + 13], None),
+        (b"", None),
+        (flipped, "Record is corrupt"),
+        (whole + bytes(20), "Record size 0 is less than the minimum record overhead (14)"),
+        (whole + bytes(8) + b"\0\0\0\x40" + bytes(4) + b"\x07" + bytes(80), "Invalid magic found in record: 7"),
+    ):
+        failure = records_failure(BytesSource(data))
+        assert (failure is None) == (why is None), data
+        assert why is None or why in str(failure)
