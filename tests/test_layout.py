@@ -20,6 +20,7 @@ ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of 
 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
 HELD = {
+    "tests/checks/test_field.py": "checks.duplicates checks.owners checks.together storage.other_formats",
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
     "tests/cli/test_contract.py": "checks.coming_start checks.known cli.options.partitions",
     "tests/api/test_library.py": "api.answers api.columns api.errors api.select api.verdict",

@@ -46,6 +46,7 @@ _TABLES = [
     "findings",
     "segments",
     "losses",
+    "duplicates",
     "usage",
     "groups",
     "commits",
@@ -74,7 +75,7 @@ _TABLES = [
     default="records",
     show_default=True,
     metavar="TABLE",
-    help="What has a row: records, batches, findings, segments, losses, usage, groups, commits, transactions, open"
+    help="What has a row: records, batches, findings, segments, losses, duplicates, usage, groups, commits, transactions, open"
     " or unread.",
 )
 @partition_options
