@@ -214,3 +214,19 @@ def test_a_runbook_is_printed_by_its_name(name: str) -> None:
 def test_each_runbook_of_the_manual_has_a_name() -> None:
     others = {"NAME", "DESCRIPTION", "SEE ALSO"}
     assert set(_chapters("kdump-runbooks.7", "SH")) - others == set(RUNBOOKS.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["topics"], "kdump cluster LOGDIR"),
+        (["consumer-groups"], "kdump groups LOGDIR"),
+        (["README.md"], "kdump verify README.md, or kdump dump README.md"),
+        (["dump", "--count", "x"], "--stats counts batches and records"),
+        (["dump", "--max-records", "3", "x"], "--limit N"),
+        (["dump", "--print-headers", "x"], "--print-data-log shows headers too"),
+    ],
+)
+def test_words_of_newcomers_lead_to_the_right_command(words: list[str], meant: str) -> None:
+    run = run_kdump(words, FIXTURES)
+    assert (run.exit, meant in run.stderr.decode()) == (2, True)
