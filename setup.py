@@ -21,7 +21,7 @@ from setuptools.command.build_py import build_py
 _IS_LINUX = sys.platform == "linux"
 _HARDENED = ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"] if _IS_LINUX else []
 _LINKED = ["-Wl,-z,relro,-z,now", "-Wl,-z,noexecstack"] if _IS_LINUX else []
-_EXPLAINED = ("kdump-findings.7", "kdump-json.5")  # pages that `kdump explain` reads
+_EXPLAINED = ("kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")  # pages that `kdump explain` reads
 
 
 class BuildPython(build_py):

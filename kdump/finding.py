@@ -166,6 +166,8 @@ class Code(Enum):
            Trait.CAUSE, Trait.KEEPS_INDEXES)
     F16 = ("awaiting-deletion", Severity.NOTE, "{records} that no other file has: a broker removes {what}", "copy it before a broker starts; to make a partition of it: {rescue}",
            Trait.URGENT)
+    F17 = ("compressed-copy", Severity.NOTE, "a {codec} copy of {what}: no broker reads it, and kdump does not look into it", "unpack it into a directory of its own (gunzip, unzstd ..), and look at that")
+    F18 = ("other-format", Severity.NOTE, "this looks like a segment of Redpanda: its format is another one, and nothing here reads it", "read it with Redpanda's own tools")
     F19 = ("harmful-swap", Severity.ERROR, "{why}", "move it out of the log directory before a broker starts")
 
     L01 = ("short-tail", Severity.ERROR, "{length:byte} at the end {length:is} too few for a batch header",
@@ -204,6 +206,7 @@ class Code(Enum):
 
     L17 = ("hole-unexplained", Severity.NOTE, "{missing} not here{others}: nothing here tells whether compaction took {them}, or {they} lost",
            "where the topic was never compacted, say so with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER")
+    L18 = ("snapshot-missing", Severity.ERROR, "the metadata log begins at offset {start}, and no snapshot here reaches that: a node does not start, with IllegalStateException, Inconsistent snapshot state", "while the node is stopped, copy a .checkpoint that ends at offset {start} or above, the newest, from another controller or broker of this cluster into the directory")
     L19 = ("hole-alone", Severity.WARNING, "{missing} not here, and nothing else shows that compaction was at work in this log: {they} lost, unless the topic is, or was, compacted",
            "name the metadata log among the paths, or say what the topic has with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER",
            Trait.TELLS_LOSS)
@@ -246,6 +249,8 @@ class Code(Enum):
            Trait.NEIGHBOURS)
     O07 = ("segment-gap", Severity.NOTE, "{missing} missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica",
            Trait.RESTORED, Trait.HOLE, Trait.LOST_AS_ERROR, Trait.ONLY_LOST, Trait.NEIGHBOURS, Trait.BEYOND_END)
+
+    O08 = ("offsets-twice", Severity.ERROR, "{both} there twice, {records}: a consumer that comes from below may get them twice, or the first ones alone; one that starts inside gets the last ones", "none: no offset is lost, and every record is readable")
 
     E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field",
            Trait.PATCH_HEADER, Trait.TRUNCATE)
@@ -370,7 +375,11 @@ class Code(Enum):
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
 
     K08 = ("end-cut", Severity.NOTE, "{what} above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: {committed}")
+    K09 = ("topic-id-differs", Severity.WARNING, "the topic id is {found}; {others}: these are partitions of two topics of one name", "find out which is of the topic that the cluster has, by kdump cluster; a KRaft broker sets the other one aside as -stray when it starts")
     K10 = ("clusters-differ", Severity.WARNING, "cluster.id is {found} here, and {expected} in {other}: log directories of several clusters are named together{compared}", "name the log directories of one cluster; where they should be of one, see whose volume this is before a broker starts")
+
+    K11 = ("brokers-differ", Severity.NOTE, "node.id is {found} here, and {expected} in {other}: log directories of several brokers are named together", "none where that is meant; one broker does not start with both")
+    K12 = ("owner-differs", Severity.NOTE, "{why}{more_files}", "{do}")
 
     M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
     M02 = ("partition-missing", Severity.ERROR, "the partition is missing: {why}", "look for it on other volumes; a broker that starts makes an empty one, and what only this replica had is lost to readers if it leads")

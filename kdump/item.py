@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.rows.plan import Planned
     from kdump.rows.stats import Figures
     from kdump.rows.usage import Growth, Usage
-    from kdump.rows.verdict import Loss, Prediction, Step
+    from kdump.rows.verdict import Duplicate, Loss, Prediction, Step
     from kdump.storage.file_source import OpenFailure
 
 
@@ -251,6 +251,7 @@ if TYPE_CHECKING:
         | Checked
         | SegmentChecked
         | PartitionChecked
+        | Duplicate
         | Loss
         | Planned
         | Prediction

@@ -161,6 +161,7 @@ class Row(Value):
     """A row that users see."""
 
     row_name: ClassVar[str] = ""  # its `type` in JSON; empty for a row within another one
+    is_list_of_values: ClassVar[bool] = False  # of a row within another one: its values stand there without their keys
     columns: ClassVar[tuple[Column, ...]] = ()  # in the order in which they are shown; fields without one are not shown
 
     def __init_subclass__(cls, name: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity, Trait
 from kdump.item import Checked, PartitionChecked, Scrubbed, StartForeseen, Unchecked
-from kdump.rows.verdict import Certainty, Loss
+from kdump.rows.verdict import Certainty, Duplicate, Loss
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ class RunTotals(Dispatcher):
         offsets_lost, records_lost: what readers do not get, as far as it can be counted; what is absent is not lost.
         records_unknown: losses of which nobody can count the records.
         offsets_unexplained: that no batch has, while nothing tells whether they are lost.
+        offsets_twice: that logs have more than once.
         unchecked: path and reason of what was not read, or not all of it, once for each file; None for all files.
     """
 
     def __init__(self) -> None:
         self.files = self.bytes = self.batches = self.records = self.partitions = 0
-        self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = 0
+        self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = self.offsets_twice = 0
         self.severities: Counter[Severity] = Counter()  # how many findings of each there are, folded ones included
         self.damages = 0  # errors that say more than that offsets are lost
         self.unchecked: list[tuple[str | None, str]] = []
@@ -60,6 +61,7 @@ class RunTotals(Dispatcher):
             records_lost=self.records_lost,
             records_unknown=self.records_unknown,
             offsets_unexplained=self.offsets_unexplained,
+            offsets_twice=self.offsets_twice,
             unchecked=unread_rows(self.unchecked),
             exit=exit_status,
         )
@@ -130,3 +132,7 @@ class Tally(RunTotals):
             self.records_unknown += loss.records is None
         elif loss.certainty is Certainty.UNEXPLAINED:
             self.offsets_unexplained += loss.offsets
+
+    @takes(Duplicate)
+    def _duplicate(self, found: Duplicate) -> None:
+        self.offsets_twice += found.offsets

@@ -20,6 +20,7 @@ ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of 
 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
 HELD = {
+    "tests/checks/test_field.py": "checks.duplicates checks.owners checks.together storage.other_formats",
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
     "tests/cli/test_contract.py": "checks.known cli.options.partitions",
     "tests/cli/test_inputs.py": "cli.options.inputs",
@@ -289,7 +290,8 @@ def test_codes_that_are_reported_or_asked_for_alone_are_no_set(text: str) -> Non
 
 
 def test_what_is_so_of_several_codes_stands_in_the_table_of_findings_only() -> None:
-    found = {name: codes_together(tree_of(path)) for name, path in modules().items() if name != TABLE}
+    messages = "kdump.broker.messages"  # a mapping from what brokers say to codes: where a reader is led
+    found = {name: codes_together(tree_of(path)) for name, path in modules().items() if name not in (TABLE, messages)}
     assert {name: lines for name, lines in found.items() if lines} == {}, "make it a trait in kdump/finding.py"
 
 

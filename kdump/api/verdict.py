@@ -11,7 +11,7 @@ from kdump.api.select import time_of, whole
 from kdump.checks.options import VerifyOptions
 from kdump.finding import Finding
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.rows.verdict import Loss, Prediction, Step
+from kdump.rows.verdict import Duplicate, Loss, Prediction, Step
 from kdump.storage.file_source import OpenFailure
 from kdump.tally import Tally
 
@@ -38,6 +38,7 @@ class Verdict:
         self._findings: list[Finding] = []
         self._predictions: list[Prediction] = []
         self._losses: list[Loss] = []
+        self._duplicates: list[Duplicate] = []
         self._steps: list[Step] = []
         self._tally = Tally(shallow=not options.deep)
 
@@ -59,6 +60,12 @@ class Verdict:
         """Offsets that readers do not get, by partition."""
         self._read_all()
         return tuple(self._losses)
+
+    @property
+    def duplicates(self) -> tuple[Duplicate, ...]:
+        """Offsets that logs have twice, by partition: nothing of them is lost."""
+        self._read_all()
+        return tuple(self._duplicates)
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
@@ -100,6 +107,8 @@ class Verdict:
             self._predictions.append(item)
         elif isinstance(item, Loss):
             self._losses.append(item)
+        elif isinstance(item, Duplicate):
+            self._duplicates.append(item)
         elif isinstance(item, Step):
             self._steps.append(item)
         elif isinstance(item, OpenFailure) and item.missing:

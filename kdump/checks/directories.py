@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.checks.names import check_names
 from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.state_files import check_text
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
 from kdump.storage.names import BOOTSTRAP
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kdump.checks.predict import Foretold
     from kdump.item import Item
     from kdump.storage.directory import FoundFile
-    from kdump.storage.log_dir import LogDir
 
 _LOG_DIR_KINDS = tuple(kind for kind in TEXT_KINDS if kind not in (FileKind.EPOCHS, FileKind.PARTITION_METADATA))
 
@@ -103,78 +102,3 @@ class DirectoryCheck:
         named = self.log_dir.properties
         node = named.get("node.id", named.get("broker.id"))
         return None if node is None else ((self.log_dir.cluster_id, node), named.get("directory.id"))
-
-
-def not_together(directories: list[DirectoryCheck], *, are_replicas: bool, of_hosts: bool) -> Iterator[Item]:
-    """Yield why directories that the user named do not belong together.
-
-    Args:
-        directories: that the user named.
-        are_replicas: the user says that the same partition under two paths is meant to be there.
-        of_hosts: a manifest names them with their hosts.
-
-    Reports: K10, F12.
-    """
-    yield from clusters_differ(directories, are_replicas=are_replicas, of_hosts=of_hosts)
-    yield from duplicates(directories, are_replicas=are_replicas)
-
-
-def clusters_differ(directories: list[DirectoryCheck], *, are_replicas: bool, of_hosts: bool) -> Iterator[Item]:
-    """Yield the clusters beside the first whose log directories are named together.
-
-    Args:
-        directories: that the user named.
-        are_replicas: the user says that the same partition under two paths is meant to be there.
-        of_hosts: a manifest names them with their hosts: clusters may be together on purpose.
-
-    Reports: K10.
-    """
-    if len(directories) < 2:
-        return
-    clusters: dict[str, LogDir] = {}
-    for one in directories:
-        if one.log_dir.cluster_id is not None:
-            clusters.setdefault(one.log_dir.cluster_id, one.log_dir)
-    first = next(iter(clusters), None)
-    for cluster, log_dir in clusters.items():
-        if cluster == first:
-            continue
-        yield Finding(
-            Code.K10,
-            log_dir.path_of(FileKind.META_PROPERTIES),
-            field="cluster.id",
-            found=cluster,
-            expected=first,
-            severity_override=Severity.NOTE if of_hosts else None,
-            values={
-                "other": clusters[first or ""].path,
-                "compared": "; their replicas are not compared" if are_replicas else "",
-            },
-        )
-        yield Checked((), 0, 0)
-
-
-def duplicates(directories: list[DirectoryCheck], *, are_replicas: bool) -> Iterator[Item]:
-    """Yield the partitions that lie in two log directories of one broker.
-
-    Args:
-        directories: that the user named.
-        are_replicas: the user says that they are replicas or copies: only two directory ids show that they are not.
-
-    Reports: F12.
-    """
-    if len(directories) < 2:
-        return
-    seen: dict[tuple[object, ...], tuple[str, object]] = {}
-    for one in directories:
-        broker, directory = one.broker or (None, None)
-        for check in one.partitions if broker is not None else ():
-            if check.name is None or check.name.state:
-                continue
-            key = (broker, check.name.topic, check.name.partition)
-            other, its_directory = seen.setdefault(key, (check.path, directory))
-            is_known = None not in (directory, its_directory)  # older brokers, and those of ZooKeeper, have none
-            is_copy = directory == its_directory if is_known else are_replicas
-            if not is_copy and os.path.realpath(other) != os.path.realpath(check.path):
-                yield Finding(Code.F12, check.path, values={"other": other})
-                yield Checked((), 0, 0)

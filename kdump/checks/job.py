@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kdump.broker.foreign import LogShape
     from kdump.broker.missing.ranges import MissingRange
     from kdump.broker.producer.replay import SegmentProducers
+    from kdump.checks.duplicates import Overlap
     from kdump.finding import Code
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.storage.misplaced import Misplaced
@@ -124,6 +125,7 @@ class SegmentSummary(Value):
     dense_from: int | None = None
     # holes, first and last offset, in which the transaction index knows an end marker
     marker_holes: tuple[tuple[int, int], ...] = ()
+    overlaps: tuple[Overlap, ...] = ()  # batches that lie over others: their offsets are there twice
 
     @classmethod
     def not_read(cls, base_offset: int) -> Self:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _DELETED = ".deleted"
 _WATERMARK = "the high watermark"
+_OR_A_COPY = (
+    "or of a copy that was made while the broker ran, or after a power loss before the system had written the end; a "
+    "single broker has no leader that it is cut to"
+)
 
 
 def log_start_reason(directory: PartitionDir, end: int, *, has_holes: bool, may_be_cut: bool) -> Iterator[Finding]:
@@ -90,6 +94,7 @@ def _cut(directory: PartitionDir, end: int) -> Iterator[Finding]:
         )
         newest: dict[str, int | str | None] = {"epoch": epochs[-1].epoch, "start": epochs[-1].start_offset}
         values = {"what": what, "end": end, "committed": _committed(known[_WATERMARK], end), **newest}
+        values["also"] = _OR_A_COPY
         path = directory.epoch_file.path
         yield Finding(Code.K08, path, offset=end, last_offset=max(above.values()) - 1, values=values)
 

@@ -14,6 +14,7 @@ from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.indexes import index_fold
 from kdump.checks.job import MissingInLog, SegmentJob, SegmentSummary
+from kdump.checks.names import check_name
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.read_errors import judged
@@ -29,6 +30,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
+from kdump.storage.other_formats import why_not_read
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above, is_stream
 from kdump.storage.raft_snapshots import to_copy
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.item import Item
 
+_SIGNATURE = 8  # bytes by which a compressed file is known
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
@@ -60,7 +63,13 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
     if isinstance(opened, OpenFailure):
         yield opened
         return
+    begin = opened.read_at(0, _SIGNATURE)
     opened.close()
+    why = why_not_read(path, begin)
+    if why is not None:
+        yield from (one for one in (check_name(path),) if one is not None)
+        yield OpenFailure(path, "type", f"{path}: {why}")
+        return
     folder = os.path.dirname(path)
     lies = PartitionDir(folder, LogDir(above(folder)))  # an empty path: names as the user wrote them
     if parse_name(os.path.basename(path)).kind not in _NEED_BASE:
@@ -141,6 +150,10 @@ def _judged(
                 yield from holes.settle(losses.take(result.ranges))
         elif isinstance(result, SegmentSummary):
             yield from holes.settle((), list(explained(job, result, held)))
+            if result.overlaps and kind is FileKind.LOG:
+                from kdump.checks.duplicates import Duplicates  # few logs have any
+
+                yield from Duplicates(folder, os.path.basename(directory), options).of(result.overlaps, [path])
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Severity
 from kdump.storage.directory import IN_A_PARTITION, NOT_A_PARTITION, Skipped
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import SWAP, FileKind, java_name, parse_name
+from kdump.storage.names import SWAP, FileKind, is_of_redpanda, java_name, parse_name, parse_partition
+from kdump.storage.other_formats import packer_of
+from kdump.storage.paths import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,10 +31,10 @@ def check_names(found: Contents, said: Mapping[str, Finding] = _NONE) -> Iterato
         found: what lies there.
         said: what is said of files of which more than the name is known, by path.
 
-    Reports: F01, F04, F08, F11, F16, S04.
+    Reports: F01, F04, F08, F11, F16-F18, S04.
     """
     for path in (*found.leftovers, *found.ignored):
-        finding = said.get(path) or _check_name(path)
+        finding = said.get(path) or check_name(path)
         if said and finding is not None and finding.code is Code.F08:
             of_log = said.get(_log_beside(path))
             if of_log is not None and of_log.code is Code.F16:
@@ -51,7 +53,14 @@ def _log_beside(path: str) -> str:
     return path.removesuffix(os.path.basename(path)) + f"{java.stem}.{FileKind.LOG.value}{java.suffix}"
 
 
-def _check_name(path: str) -> Finding | None:
+def check_name(path: str) -> Finding | None:
+    """Return what the name of a file means that no broker loads, None where it means nothing.
+
+    Args:
+        path: of the file.
+
+    Reports: F01, F08, F17, F18, S04.
+    """
     name = os.path.basename(path)
     java = java_name(path)
     if java.suffix == ".deleted":
@@ -67,11 +76,23 @@ def _check_name(path: str) -> Finding | None:
         return _leftover(path, why, Severity.WARNING)
     if java.suffix == ".snapshot":
         return Finding(Code.S04, path)
+    is_in_partition = parse_partition(base_name(os.path.dirname(os.path.abspath(path)))) is not None
+    if not is_in_partition and is_of_redpanda(name):
+        return Finding(Code.F18, path)
+    parsed = parse_name(name)
+    if not is_in_partition and parsed.uuid is not None and not parsed.is_exact and not parsed.suffixes:
+        why = (
+            f"a segment of remote storage, base offset {parsed.base_offset}: no broker loads it; named alone it is read"
+        )
+        return _leftover(path, why, Severity.NOTE, remedy="none")
+    packer = packer_of(name)
+    if packer is not None:
+        return Finding(Code.F17, path, values={"codec": packer, "what": name.rpartition(".")[0]})
     if java.suffix in _LOADED_SUFFIXES:
         if java.base_offset is None:
             return _odd(path, f"the name has no offset ({java.error}): a broker fails to load the partition")
         return _odd(path, f"a broker does not write such a name, and takes it for base offset {java.base_offset}")
-    if parse_name(name).kind is FileKind.UNKNOWN:
+    if parsed.kind is FileKind.UNKNOWN:
         return None
     return _leftover(path, "a copy, or what a write left behind: no broker reads it", Severity.NOTE)
 

@@ -12,6 +12,7 @@ from kdump.broker.foreign import LogShape, times_of
 from kdump.broker.missing.damage import DamageFold, below, last_offset
 from kdump.broker.missing.index_proofs import HoleProofs, ProvenRanges
 from kdump.broker.producer.replay import ProducerFold, SegmentProducers
+from kdump.checks.duplicates import OverlapWatch
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import IndexVerdict, MissingInLog
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
@@ -343,6 +344,11 @@ class RecordWatch(Observer):
         self._checks = RecordChecks(file)
         self._is_asked_for = options.deep
         self.count = 0
+        self.overlaps = OverlapWatch(file)
+
+    def finding(self, finding: Finding) -> None:
+        """Note which batches lie over others."""
+        self.overlaps.see(finding)
 
     def window(self, window: Window, offsets: OffsetFold) -> None:
         """Read the records of the next batches."""
@@ -350,6 +356,7 @@ class RecordWatch(Observer):
             return
         for chunk in self._reader.chunks(window):
             self.count += chunk.filled
+            self.overlaps.records(chunk)
             for finding in self._checks.check(chunk):
                 self._report(finding)
 

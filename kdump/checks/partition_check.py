@@ -20,9 +20,9 @@ from kdump.checks.job import MissingInLog, SegmentJob, SegmentSummary
 from kdump.checks.log_start_reason import log_start_reason
 from kdump.checks.names import check_names
 from kdump.checks.replay import Replay
-from kdump.checks.state_files import check_epochs, check_offsets, check_text
+from kdump.checks.state_files import STRAY_WITHOUT_ID, WRITE_TOPIC_ID, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Severity
 from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, SegmentChecked
@@ -238,7 +238,7 @@ class PartitionCheck:
                     self._losses.reached(self._end)
                     if self._goes_on_in_next(job, result) and not causes.is_foreign:
                         self._losses.have(result.end_offset)
-                    yield from holes.settle(lost, told)
+                    yield from holes.settle(lost, [*self._twice(number, result, options), *told])
                 else:
                     for item in causes.take(result):
                         yield from holes.take(item)
@@ -248,6 +248,14 @@ class PartitionCheck:
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost)
+
+    def _twice(self, number: int, facts: SegmentSummary, options: VerifyOptions) -> Iterator[Item]:
+        """The offsets that a segment, with the one before it, has twice."""
+        if facts.overlaps:
+            from kdump.checks.duplicates import Duplicates  # few logs have any
+
+            logs = [job.files[FileKind.LOG] for job in self.jobs[max(number - 1, 0) : number + 1]]
+            yield from Duplicates(self.path, self.directory.name, options).of(facts.overlaps, logs)
 
     def _goes_on_in_next(self, job: SegmentJob, facts: SegmentSummary) -> bool:
         """Whether right batches of a segment have all offsets from its next one's base on, up to their end (O06)."""
@@ -345,10 +353,15 @@ class PartitionCheck:
             yield from replay.without_snapshots(self._end)
         yield from self._leftovers()
         yield from self._without_files()
+        yield from self._of_directory()
+        is_begun = True
         if self._is_raft_log and self._bases:
-            from kdump.checks.raft_log import snapshot_ahead
+            from kdump.checks.raft_log import snapshot_ahead, snapshot_missing
 
             yield from snapshot_ahead(self.directory, self._last_end)
+            missing = snapshot_missing(self.directory, self._start)
+            is_begun = not missing
+            yield from missing
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key
@@ -356,12 +369,29 @@ class PartitionCheck:
             log_dir, name = self.directory.log_dir, self.directory.name
             found = check_offsets(log_dir, key, name, self._last_end)
             self.checkpoint_findings.extend(self._causes.late(one) for one in found)
-        if self._bases and not self._is_damaged:
+        if self._bases and not self._is_damaged and is_begun:
             may_be_cut = not self._causes.explains_end
             yield from log_start_reason(
                 self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut
             )
         yield Checked(tuple(shown), 0, 0)
+
+    def _of_directory(self) -> Iterator[Finding]:
+        """What is wrong with the directory as a whole: the file with its topic id, and who may open its files."""
+        if self._only is not None:
+            return
+        from kdump.checks.owners import owners_differ
+
+        yield from owners_differ(self.swapped.today, self.directory.log_dir.path)
+        name = FileKind.PARTITION_METADATA.value
+        if self.name is None or self.name.state or self._is_raft_log or self.directory.listing.has(name):
+            return
+        log_dir = self.directory.log_dir
+        log_dir.file(FileKind.META_PROPERTIES)  # it is judged later, and read once
+        if log_dir.is_kraft:
+            severity = Severity.NOTE if log_dir.is_held else Severity.WARNING
+            values = {"why": STRAY_WITHOUT_ID, "remedy": WRITE_TOPIC_ID}
+            yield Finding(Code.K05, self.directory.listing.join(name), values=values, severity_override=severity)
 
     @property
     def _has_entries(self) -> bool:

@@ -97,3 +97,20 @@ def snapshot_ahead(directory: PartitionDir, end: int) -> Iterator[Finding]:
     values: dict[str, int | str | None] = {"end": end, "does": does, "remedy": _DONE}
     path = directory.listing.join(snapshot.name)
     yield Finding(Code.S02, path, offset=end, last_offset=snapshot.offset - 1, found=snapshot.offset, values=values)
+
+
+def snapshot_missing(directory: PartitionDir, start: int) -> list[Finding]:
+    """Return what is wrong where the metadata log begins above 0, and no snapshot has what was below; one, or nothing.
+
+    Args:
+        directory: of the metadata log.
+        start: the log start offset.
+
+    Reports: L18.
+
+    Source: KafkaRaftLog.recoverSnapshots.
+    """
+    if start <= 0 or raft_snapshots(directory.listing.files, start):
+        return []
+    path = directory.path_of(directory.log_bases[0], FileKind.LOG)
+    return [Finding(Code.L18, path, offset=0, last_offset=start - 1, values={"start": start})]

@@ -16,19 +16,15 @@ from itertools import combinations, groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kdump.checks.batch_contents import BatchContents
 from kdump.checks.had_elsewhere import HolesHadElsewhere
 from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.checks.step_sentences import DELETED_TOO, FROM_ANOTHER
-from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk, right_windows
-from kdump.format.batch.window import Buffer
-from kdump.format.java_values import ABOVE_ALL, as_long
+from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
-from kdump.format.record.chunk import KEPT
-from kdump.format.record.cut_record import digest
-from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, PartitionChecked
 from kdump.ranges import RangeSet
 from kdump.rows.verdict import Certainty, Loss, Step
@@ -41,7 +37,7 @@ from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition_check import PartitionCheck
@@ -50,7 +46,6 @@ if TYPE_CHECKING:
     from kdump.words.command import ShellCommand
 
 _MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
-_WINDOW = 1 << 16  # bytes of a log read at once for the records of one batch
 _MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
 _FOR_ALL = f"{_JOINED}, once for all of them; not needed where each damaged one is restored"
@@ -391,7 +386,7 @@ class _Replica:
         self._check = check
         self._options = options
         self._batches = self._walk()
-        self.records = _Records(options)  # reads those of its batches
+        self.records = BatchContents(options)  # reads those of its batches
         self.is_short = False  # the other one has records behind its end in the last batches of both
         self.batch: _ReplicaBatch | None = None  # the one in hand, None at the end
         self.before: _ReplicaBatch | None = None  # the one before it, None at the start
@@ -452,65 +447,6 @@ def _right_rows(walk: CheckedWalk, found: list[Finding]) -> Iterator[tuple[array
             yield window.row(k), shifts.get(k, 0)
 
 
-class _Records:
-    """Reads the records of batches, one after the other, with one open log and one buffer.
-
-    Args:
-        options: limits.
-    """
-
-    def __init__(self, options: VerifyOptions) -> None:
-        self._limit = options.max_batch_bytes
-        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=self._limit, cut=KEPT)
-        self._buffer: Buffer | None = None
-        self._source: FileSource | None = None
-
-    def of(self, batch: _ReplicaBatch) -> Iterator[tuple[int, tuple[object, ...] | None]]:
-        """Yield offset and content of each record of a batch; at last no content, where not all can be read."""
-        try:
-            is_whole = yield from self._read(batch)
-        except OSError:
-            is_whole = False
-        if not is_whole:
-            yield batch.last, None
-
-    def _read(self, batch: _ReplicaBatch) -> Generator[tuple[int, tuple[object, ...]], None, bool]:
-        source = self._open(batch.log.name)
-        if source is None:
-            return False
-        walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, self._limit, self._buffer)
-        left = 1  # records, at least
-        for window in walk.windows():
-            left = window.cell(0, layout.COUNT) if window.cell(0, layout.MAGIC) >= layout.MAGIC_V2 else 0
-            for chunk in self._reader.chunks(window):
-                for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
-                    row = chunk.rows[at : at + layout.RECORD_WIDTH]
-                    fields = key_and_value(chunk.view, row) if chunk.cut is None else digest(chunk.cut)
-                    yield as_long(row[layout.R_OFFSET] + batch.shift), (row[layout.R_TIMESTAMP], *fields)
-                left -= chunk.filled
-                if chunk.problem is not None:
-                    return False
-        return left <= 0
-
-    def _open(self, path: str) -> FileSource | None:
-        if self._source is None or self._source.name != path:
-            self.close()
-            source = open_source(path)
-            if isinstance(source, OpenFailure):
-                return None
-            self._source = source
-            if self._buffer is None:
-                self._buffer = Buffer(source, _WINDOW)
-            self._buffer.source = source
-        return self._source
-
-    def close(self) -> None:
-        """Close the log."""
-        if self._source is not None:
-            self._source.close()
-            self._source = None
-
-
 class _Taken:
     """Batches of one replica that are taken together, their records in order, one of them in hand.
 
@@ -564,7 +500,7 @@ class _Taken:
             self._batches.append(batch)
             self.replica.step()
             if batch.is_true:
-                self._records = self.replica.records.of(batch)
+                self._records = self.replica.records.of(batch.log.name, batch.position, batch.size, batch.shift)
                 self.next()
             else:
                 self.is_unread = True
@@ -588,6 +524,7 @@ class _Pair:
         self._one = _Replica(one, options)
         self._other = _Replica(other, options)
         self._missing: list[Finding] = []
+        self._has_parted = False
 
     def compare(self) -> Iterator[Finding]:
         """Yield the differences; those of missing offsets at the end."""
@@ -670,12 +607,27 @@ class _Pair:
             else:
                 if ours.record != theirs.record and told != theirs.batch:
                     told = theirs.batch
-                    yield self._differs(told, f"the record of offset {theirs.offset} is another one", None, None, None)
+                    why = f"the record of offset {theirs.offset} is another one"
+                    yield self._differs(told, f"{why}{self._parting(ours.batch, told)}", None, None, None)
                 ours.next()
                 theirs.next()
         if not (ours.is_out_of_order or theirs.is_out_of_order):
             self._miss_records(ours, self._other)
             self._miss_records(theirs, self._one)
+
+    def _parting(self, ours: _ReplicaBatch, theirs: _ReplicaBatch) -> str:
+        """Say once where two histories part, and which replica cuts what, when the other one leads.
+
+        Source: KIP-101 and KIP-279: a follower goes back to where the epochs of both were the same.
+        """
+        if self._has_parted:
+            return ""
+        self._has_parted = True
+        one, other, first = self._one.path, self._other.path, max(ours.first, theirs.first)
+        if ours.epoch == theirs.epoch:
+            return f"; both have it in epoch {ours.epoch}: whichever leads, the other one keeps what it has"
+        cuts = f"if {one} leads, {other} cuts its offsets from {first} on, and if {other} leads, {one} does"
+        return f": epoch {theirs.epoch} here, epoch {ours.epoch} there; they part at {first}: {cuts}"
 
     def _miss_records(self, taken: _Taken, other: _Replica) -> None:
         """Records of the other replica are in none of the batches of this one, which have their offsets."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from kdump.checks.directories import DirectoryCheck, not_together
+from kdump.checks.directories import DirectoryCheck
 from kdump.checks.segment import check_segment
 from kdump.checks.step_sentences import PersonSteps
-from kdump.finding import Finding, Severity
+from kdump.checks.together import not_together
+from kdump.finding import Code, Finding, Severity
+from kdump.item import Checked
 from kdump.rows.verdict import Loss, Step
 from kdump.storage.directory import expanded, no_kafka_files
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import introduce
+from kdump.storage.other_formats import REDPANDA, redpanda_below
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -102,7 +106,7 @@ def _judged(
         elif (directory := DirectoryCheck(path)).is_broker_directory:
             directories.append(directory)
         else:
-            yield no_kafka_files(path), False
+            yield from ((item, False) for item in _without_files(path))
     introduce([one.log_dir for one in directories])
     for item in not_together(directories, are_replicas=are_replicas, of_hosts=options.of_hosts):
         yield item, False
@@ -136,6 +140,16 @@ def _foretold(
     elif is_last:
         rows = (row for directory, told, lost in known for row in directory.predict(options, told, lost))
         yield from of_node(rows, [directory.log_dir for directory, _, _ in known], options.node)
+
+
+def _without_files(path: str) -> Iterator[Item]:
+    """Why a directory without files of a broker is not judged, and what is there instead."""
+    found = redpanda_below(path)
+    if found is not None:
+        yield OpenFailure(found, "type", f"{found}: {REDPANDA}")
+        yield Finding(Code.F18, found)
+        yield Checked((), 0, 0)
+    yield no_kafka_files(path)
 
 
 def _noting(items: Iterator[Item], told: dict[str, str], lost: dict[str, int]) -> Iterator[Item]:

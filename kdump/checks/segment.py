@@ -143,7 +143,7 @@ class _Observers:
         if self.missing is not None:
             of_headers.append(self.missing)
         self.of_headers = tuple(of_headers)
-        report.observers = (self.end, *of_headers, self.epochs, self.unreadable)
+        report.observers = (self.end, *of_headers, self.epochs, self.records, self.unreadable)
 
     @property
     def is_damaged(self) -> bool:
@@ -217,6 +217,7 @@ class _SegmentCheck:
             evidence=watch.evidence() if self._is_read else None,
             dense_from=None if missing is None else missing.dense_from,
             marker_holes=() if missing is None else tuple(missing.marker_holes),
+            overlaps=watch.records.overlaps.overlaps(),
         )
 
     def _batches(self) -> Iterator[Progress]:

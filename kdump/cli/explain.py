@@ -13,6 +13,7 @@ from kdump.render.commentary import answer
 from kdump.render.report.sentences import columns_of, fitted
 
 _WIDEST = 100
+_MOST_MESSAGES = 3  # of one text
 
 
 @click.command(
@@ -22,23 +23,27 @@ _WIDEST = 100
     examples=(
         "kdump explain B01",
         "kdump explain hiddenRecords offset",
+        "kdump explain disk-full",
+        "kdump explain 'Corrupt index found'",
     ),
 )
-@click.argument("names", nargs=-1, metavar="[CODE|KEY]...", shell_complete=manual_names)
+@click.argument("names", nargs=-1, metavar="[CODE|KEY|RUNBOOK|TEXT]...", shell_complete=manual_names)
 @help_option
 def command(names: tuple[str, ...]) -> None:
     """Show what the manual says of a finding, by its code or name, of a key of JSON, or of a word of text.
 
+    Also a runbook by its name (disk-full), and what a message of a broker means: a line of server.log, or a part of it.
+
     Upper and lower case are the same. A word that is both the name of a finding and a key shows both. Without a name
     the codes are listed. Exit status: 0 done, 2 the manual has no such entry, or wrong use.
     """
-    from kdump.render.text.manual import entries, headings, known_names
+    from kdump.render.text.manual import entries, headings, known_names, runbook
 
     columns = columns_of(sys.stdout)
     width = 80 if columns is None else min(columns, _WIDEST)
     shown: dict[str, None] = {}  # a code and its name have one entry
     for name in names:
-        found = entries(name, width)
+        found = entries(name, width) or runbook(name, width) or _messages(name, width)
         if not found:
             near = _near(name, known_names()) or "; kdump explain lists the codes"
             raise click.UsageError(f"the manual has no finding, no JSON key and no word '{name}'{near}")
@@ -47,6 +52,24 @@ def command(names: tuple[str, ...]) -> None:
     if columns is not None:  # examples are whole lines of other commands, else
         text = "\n".join(fitted(line, width) for line in text.split("\n"))
     answer(text)
+
+
+def _messages(text: str, width: int) -> list[str]:
+    """What the messages of brokers in a text mean, each as a block."""
+    from kdump.broker.messages import messages_in
+    from kdump.render.text.manual import wrapped
+    from kdump.words.command import command_line
+
+    blocks = []
+    for one in messages_in(text):
+        lines = [f"{one.java_class} (a message of brokers, Kafka {one.releases})", *wrapped(one.means, "  ", width)]
+        if one.findings:
+            lines.append(f"  Finding: {one.findings}")
+        lines.append(f"  Command: {command_line(*one.command)}")
+        if one.runbook:
+            lines.append(f"  Runbook: {command_line('explain', one.runbook)}")
+        blocks.append("\n".join(lines))
+    return blocks[:_MOST_MESSAGES]
 
 
 def _near(name: str, known: list[str]) -> str:

@@ -48,6 +48,7 @@ _TABLES = [
     "findings",
     "segments",
     "losses",
+    "duplicates",
     "usage",
     "groups",
     "commits",
@@ -76,8 +77,8 @@ _TABLES = [
     default="records",
     show_default=True,
     metavar="TABLE",
-    help="What has a row: records, batches, findings, segments, losses, usage, groups, commits, transactions, open"
-    " or unread.",
+    help="What has a row: records, batches, findings, segments, losses, duplicates, usage, groups, commits,"
+    " transactions, open or unread.",
 )
 @partition_options
 @option(

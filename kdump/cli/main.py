@@ -58,6 +58,11 @@ _MEANT = {
     "ls": "kdump dump PATH, or kdump du PATH",
     "cat": "kdump dump PATH --print-data-log",
     "info": "kdump verify PATH, or kdump dump PATH --stats",
+    "topics": "kdump cluster LOGDIR, or kdump du LOGDIR --by topic",
+    "consumer-groups": "kdump groups LOGDIR",
+    "offsets": "kdump groups LOGDIR, or kdump find-offset PATH earliest",
+    "log": "kdump dump PATH",
+    "runbook": "kdump explain disk-full, or kdump explain MESSAGE",
 }
 """What other tools have, and the command here."""
 
@@ -215,8 +220,12 @@ class _Commands(click.Group):
         if name not in _COMMANDS and not name.startswith("-"):
             from difflib import get_close_matches
 
+            from kdump.words.command import command_line, named
+
             near = get_close_matches(name, _COMMANDS, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
+            if os.path.lexists(name):  # a file or a directory, where a command is missing
+                hint = f": {command_line('verify', named(name))}, or {command_line('dump', named(name))}"
             ctx.fail(f"no command '{name}'" + (f": {_MEANT[name]}" if name in _MEANT else hint))
         return super().resolve_command(ctx, args)
 

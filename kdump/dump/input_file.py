@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from kdump.storage.directory import NO_FILE, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import FileKind, java_name, parse_name, run_base
+from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory, PartitionDir
 from kdump.storage.paths import above, is_dir, is_stream
 from kdump.storage.segment import Segment, sibling
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from kdump.storage.names import FileName
     from kdump.storage.open_files import CachedFile
 
+_SIGNATURE = 8  # bytes by which a compressed file is known
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
@@ -119,6 +122,9 @@ def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
     kind = FileKind(options.kind) if options.kind else file.name.kind
     if kind is FileKind.UNKNOWN and is_stream(path):
         kind = FileKind.LOG
+    why = None if options.kind or file.name.is_live or is_stream(path) else _why_not_read(path)
+    if why is not None:
+        return OpenFailure(path, "type", f"{path}: {why}")
     base = _base_offset(file, options)
     if base is None and kind is FileKind.LOG and is_stream(path):
         from kdump.storage.streams import first_offset  # few name one
@@ -129,6 +135,18 @@ def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
     if base is None and kind in _NEED_BASE:
         return OpenFailure(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
     return InputFile(path, file.follow, file.directory, file.name, kind, base)
+
+
+def _why_not_read(path: str) -> str | None:
+    """Why a file under an odd name is none of a broker's."""
+    from kdump.storage.other_formats import why_not_read  # few have such names
+
+    opened = open_source(path)
+    if isinstance(opened, OpenFailure):
+        return None
+    with opened, suppress(OSError):
+        return why_not_read(path, opened.read_at(0, _SIGNATURE))
+    return None
 
 
 def _base_offset(file: InputFile, options: DumpOptions) -> int | None:

@@ -44,6 +44,7 @@ SPLIT_SIZE = {
     "findings": 512 * _MB,
     "segments": 512 * _MB,
     "losses": 512 * _MB,
+    "duplicates": 512 * _MB,
     "usage": 512 * _MB,
     "unread": 16384 * _MB,
     **dict.fromkeys(STATE_TABLES, 512 * _MB),

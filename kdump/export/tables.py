@@ -14,7 +14,7 @@ from kdump.rows.coordinators import CommitRow, GroupRow, OpenRow, TransactionRow
 from kdump.rows.files import PlaceRow, SegmentRow, UnreadRow
 from kdump.rows.log import BatchRow, RecordRow
 from kdump.rows.usage import Usage
-from kdump.rows.verdict import Loss
+from kdump.rows.verdict import Duplicate, Loss
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ TABLES: dict[str, tuple[TableField, ...]] = {
     "findings": PLACE + _columns(Finding),
     "segments": PLACE + _columns(SegmentRow),
     "losses": PLACE + _columns(Loss),
+    "duplicates": PLACE + _columns(Duplicate),
     "usage": PLACE + _columns(Usage),
     "groups": PLACE + _columns(GroupRow),
     "commits": PLACE + _columns(CommitRow),

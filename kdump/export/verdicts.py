@@ -14,9 +14,9 @@ from kdump.row import Kind
 from kdump.row import Row as RowValue
 from kdump.rows.coordinators import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.rows.files import SegmentRow, UnreadRow
-from kdump.rows.json_lines import fields_of
+from kdump.rows.json_lines import inner
 from kdump.rows.usage import PlacedUsage
-from kdump.rows.verdict import Loss
+from kdump.rows.verdict import Duplicate, Loss
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name
@@ -61,7 +61,7 @@ def _cell(made: Column, value: Any) -> object:  # noqa: ANN401 (of any column)
     if made.is_list and made.kind is not Kind.ROW:
         return [_text(each) for each in value]
     if made.kind is Kind.ROW:
-        return json.dumps(fields_of(value), separators=(",", ":"))
+        return json.dumps([inner(one) for one in value] if made.is_list else inner(value), separators=(",", ":"))
     return value if made.is_number or made.kind is Kind.FLAG else _text(value)
 
 
@@ -167,6 +167,8 @@ def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list
         return []
     if table == "losses":
         return [placed(item, origins.of(item.path).columns())] if isinstance(item, Loss) else []
+    if table == "duplicates":
+        return [placed(item, origins.of(item.path).columns())] if isinstance(item, Duplicate) else []
     return [placed(item, origins.of(item.file).columns())] if isinstance(item, Finding) else []
 
 

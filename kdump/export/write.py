@@ -27,6 +27,7 @@ _TYPES = {
     "findings": "finding",
     "segments": "segment",
     "losses": "loss",
+    "duplicates": "duplicate",
     "usage": "usage",
     "groups": "group",
     "commits": "commit",

@@ -86,6 +86,12 @@ def safe_text(text: str) -> str:
     return "".join([escape(char) if "\ud800" <= char <= "\udfff" else char for char in text])
 
 
+def inner(row: Row) -> object:
+    """Return a row within another one: an object, or a list of its values."""
+    fields = fields_of(row)
+    return list(fields.values()) if row.is_list_of_values else fields
+
+
 def _code(code: Code | str) -> str:
     return code if isinstance(code, str) else code.name
 
@@ -102,5 +108,5 @@ _OF_KIND: dict[Kind, Callable[[Any], object]] = {
     Kind.PATH: name,
     Kind.PARTITION: name,
     Kind.DATA: text_or_bytes,
-    Kind.ROW: fields_of,
+    Kind.ROW: inner,
 }

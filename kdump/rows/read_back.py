@@ -58,10 +58,15 @@ def rule_of(of: type[Row]) -> Rule:
     return _RULES[of]
 
 
+def _inner(of: type[Row]) -> Rule:
+    """What a row within another one must be."""
+    return each_of(*(_column(of, one) for one in of.columns)) if of.is_list_of_values else rule_of(of)
+
+
 def _column(of: type[Row], column: Column) -> Rule:
     rule = _OF_KIND.get(column.kind, text)
     if column.of is not None:
-        rule = rule_of(column.of)
+        rule = _inner(column.of)
     elif column.words:
         rule = one_of(*column.words)
     if column.is_list:

@@ -32,6 +32,7 @@ class RunSummary(Row, name="summary"):
     records_lost: int = column(Kind.COUNT, "of the same losses, as far as it can be counted")
     records_unknown: int = column(Kind.COUNT, "losses whose records nobody can count")
     offsets_unexplained: int = column(Kind.COUNT, "of losses that are unexplained")
+    offsets_twice: int = column(Kind.COUNT, "of duplicate rows: a consumer may get them twice")
     unchecked: tuple[Unread, ...] = column(Kind.ROW, "what was not read, or not all of it", of=Unread)
     exit: int = column(Kind.NUMBER, "the exit status")
 

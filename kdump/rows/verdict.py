@@ -65,6 +65,31 @@ class Loss(Row, name="loss"):
         return self.certainty.is_loss and not self.is_known
 
 
+class Place(Row):
+    """Where a batch is."""
+
+    is_list_of_values = True
+    file: str = column(Kind.PATH, "its log")
+    position: int = column(Kind.POSITION, "where it begins")
+
+
+class Duplicate(Row, name="duplicate"):
+    """Offsets that a log has more than once: a consumer may get them twice, and nothing is lost."""
+
+    path: str  # of the partition directory, as the user wrote it or below that
+    partition: str = column(Kind.PARTITION, "the name of the directory")
+    offset: int = column(Kind.OFFSET, "the first one")
+    last_offset: int = column(Kind.OFFSET, "the last one")
+    places: tuple[Place, ...] = column(
+        Kind.ROW, "file and position of each batch that has some of them, in the order of the log", of=Place
+    )
+
+    @property
+    def offsets(self) -> int:
+        """How many."""
+        return self.last_offset - self.offset + 1
+
+
 class SegmentFate(Row):
     """What becomes of a segment when a broker starts."""
 

@@ -32,8 +32,9 @@ from pyspark.sql.types import (
 )
 
 from kdump.broker.clusters import cluster_settings
-from kdump.checks.directories import DirectoryCheck, not_together
+from kdump.checks.directories import DirectoryCheck
 from kdump.checks.options import VerifyOptions
+from kdump.checks.together import not_together
 from kdump.export.origin import Origins, read_roots
 from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, CellType, columns_of

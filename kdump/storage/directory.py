@@ -319,6 +319,11 @@ def no_kafka_files(path: str) -> OpenFailure:
             level = [one for above in level for one in _directories(above)][:_MOST_BELOW]
             below += [one for one in level if any(parse_partition(os.path.basename(sub)) for sub in _directories(one))]
     hint = f"{DID_YOU_MEAN}{', '.join(below[:_MOST_NAMED])}?" if below else ""
+    if not (below or is_remote(path)):
+        from kdump.storage.other_formats import redpanda_below  # few directories have no file of Kafka's
+
+        found = redpanda_below(path)
+        hint = "" if found is None else f": {found} looks like a segment of Redpanda"
     return OpenFailure(path, "missing", f"{path}: no Kafka files here{hint}")
 
 

@@ -79,6 +79,8 @@ _TIERED_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _SEGMENT = r"[0-9]{20}"
 _RUN = r"run-[0-9]+-([0-9]{20})\.log"
 _TIERED = r"([0-9]{1,20})_([A-Za-z0-9_-]{22})"  # the id may begin with - or _
+_FETCHED = r"([0-9]{20})-([A-Za-z0-9_-]{22})"  # of a segment in remote storage, by its usual plugins
+_REDPANDA = r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)"
 _KRAFT = r"([0-9]{20})-([0-9]{10})(-[0-9]+)?"  # a .part has a random number too
 _PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
 _SEGMENT_TEMPORARY = ((), ("deleted",), ("swap",), ("cleaned",))
@@ -173,9 +175,17 @@ def parse_name(name: str) -> FileName:
         is_exact = is_plain and suffixes in ((), ("deleted",), ("tmp",))
         is_exact = is_exact and tiered[1] == str(int(tiered[1]))  # RemoteIndexCache does not pad
         return FileName(kind, int(tiered[1]), suffixes, uuid=tiered[2], is_exact=is_exact)
+    fetched = re.fullmatch(_FETCHED, stem)
+    if fetched and int(fetched[1]) <= MAX_LONG:
+        return FileName(kind, int(fetched[1]), suffixes, uuid=fetched[2])
     if re.fullmatch(_SEGMENT, stem) and int(stem) <= MAX_LONG:
         return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     return FileName(kind, suffixes=suffixes)
+
+
+def is_of_redpanda(name: str) -> bool:
+    """Tell whether a file name is one that Redpanda gives to a segment: BASE-TERM-VERSION.log, in TOPIC/N_REVISION."""
+    return re.fullmatch(_REDPANDA, name) is not None
 
 
 def run_base(name: str) -> int | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import select
 import stat
-import tempfile
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.format.java_values import MAX_INT
 from kdump.storage.file_source import FileSource, OpenFailure
-from kdump.storage.log_dir import is_log_dir
+from kdump.storage.nameless_file import nameless_file
 from kdump.storage.open_files import STREAMS
 from kdump.storage.paths import OF_THIS_PROCESS, STDIN
 from kdump.words.numbers import size
@@ -109,7 +108,7 @@ def _has_writer(fd: int) -> bool:
 
 
 def _spooled(path: str, fd: int) -> BinaryIO | OpenFailure:
-    spool = tempfile.TemporaryFile(prefix="kdump-", dir=_place())  # noqa: SIM115 (it lives as long as the process)
+    spool = nameless_file()
     poll = select.poll()
     poll.register(fd, select.POLLIN | select.POLLHUP)
     done = 0
@@ -128,15 +127,3 @@ def _spooled(path: str, fd: int) -> BinaryIO | OpenFailure:
         spool.write(data)
     spool.flush()
     return spool
-
-
-def _place() -> str:
-    """Return a directory for files without a name that is not a log directory, nor lies in one."""
-    place = tempfile.gettempdir()
-    at = os.path.realpath(place)
-    while True:
-        if is_log_dir(at):
-            raise OSError(0, f"the directory for temporary files, {place}, lies in a log directory: set TMPDIR")
-        at, below = os.path.dirname(at), at
-        if at == below:
-            return place

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.make_fixtures import topic_id
 from tests.support.partitions import Files, below, checkpoint, meta, name, segment, write
 from tests.support.runs import run_kdump
 from tests.support.segments import batch
@@ -56,7 +57,12 @@ def make(root: Path, files: Files) -> None:
         "replication-offset-checkpoint": ends,
         ".kafka_cleanshutdown": b'{"version":0,"brokerEpoch":1}',
     }
-    write(root, below("data", of_dir | below("orders-0", files | {"leader-epoch-checkpoint": checkpoint((0, 0))})))
+    write(
+        root,
+        below(
+            "data", of_dir | below("orders-0", files | topic_id("C") | {"leader-epoch-checkpoint": checkpoint((0, 0))})
+        ),
+    )
 
 
 class Verdict:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kdump
-from kdump.checks import replicas
+from kdump.checks import batch_contents, replicas
 from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.checks.run import verify
@@ -119,7 +119,8 @@ def test_the_records_of_a_log_are_read_with_one_open_file(tmp_path: Path, monkey
         opened.append(path)
         return open_source(path)
 
-    monkeypatch.setattr(replicas, "open_source", counted)
+    for module in (replicas, batch_contents):
+        monkeypatch.setattr(module, "open_source", counted)
     assert differences(*paths) == []
     assert sorted(opened) == sorted(2 * [str(path / ZERO) for path in paths])  # for the headers, for the records
 

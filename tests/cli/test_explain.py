@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 import kdump
+from kdump.broker.messages import MESSAGES, BrokerMessage
+from kdump.cli.main import TASKS
 from kdump.finding import Code
-from kdump.render.text.manual import entries, known_names, told
+from kdump.render.text.manual import RUNBOOKS, _chapters, entries, known_names, told
 from kdump.rows.verdict import Certainty
 from tests.support.runs import FIXTURES, run_kdump
 
 PACKAGE = Path(kdump.__file__).parent
-PAGES = ("kdump-findings.7", "kdump-json.5")
+PAGES = ("kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")
 
 
 def explain(*names: str) -> str:
@@ -169,3 +171,62 @@ def test_a_build_puts_the_pages_into_the_package(tmp_path: Path) -> None:
     for page in PAGES:
         (built,) = tmp_path.glob(f"build/lib*/kdump/man/{page}")
         assert built.read_bytes() == (root / "man" / page).read_bytes()
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda one: one.pattern[:30])
+def test_each_message_leads_to_findings_a_command_and_a_runbook_that_are_there(message: BrokerMessage) -> None:
+    assert set(message.findings.split()) <= {code.name for code in Code}
+    assert message.runbook in ("", *RUNBOOKS)
+    assert message.command[0] in {name for group in TASKS.values() for name in group}
+    assert message.means[0].islower() or message.means.startswith("meta.properties")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "Corrupt index found, index file (x.index) has non-zero size but the last offset is 0",
+            ("X07", "corrupt-index"),
+        ),
+        (
+            "ERROR Error while appending: java.io.IOException: No space left on device",
+            ("kdump du", "disk-full"),
+        ),
+        ("Malformed line in checkpoint file [recovery-point-offset-checkpoint]: \0\0", ("K03 K04",)),
+        ("Inconsistent snapshot state: there must be a snapshot at an offset larger then", ("L18",)),
+        ("Found directory /data/lost+found, 'lost+found' is not in the form of topic-partition", ("F11",)),
+        ("Received exception when fetching the next record from t-0. If needed, please seek past", ("find-offset",)),
+        ("Duplicate log directories found: /a/t-0, /b/t-0!", ("F12",)),
+        ("Error while reading partition metadata file /a/t-0/partition.metadata", ("K05",)),
+    ],
+)
+def test_a_line_of_a_broker_leads_to_what_it_means(line: str, words: tuple[str, ...]) -> None:
+    text = explain(line)
+    assert "(a message of brokers, Kafka " in text
+    assert [word for word in words if word not in text] == []
+
+
+@pytest.mark.parametrize("name", RUNBOOKS)
+def test_a_runbook_is_printed_by_its_name(name: str) -> None:
+    assert explain(name).startswith(f"{RUNBOOKS[name]}\n\n  Symptom:")
+
+
+def test_each_runbook_of_the_manual_has_a_name() -> None:
+    others = {"NAME", "DESCRIPTION", "SEE ALSO"}
+    assert set(_chapters("kdump-runbooks.7", "SH")) - others == set(RUNBOOKS.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["topics"], "kdump cluster LOGDIR"),
+        (["consumer-groups"], "kdump groups LOGDIR"),
+        (["README.md"], "kdump verify README.md, or kdump dump README.md"),
+        (["dump", "--count", "x"], "--stats counts batches and records"),
+        (["dump", "--max-records", "3", "x"], "--limit N"),
+        (["dump", "--print-headers", "x"], "--print-data-log shows headers too"),
+    ],
+)
+def test_words_of_newcomers_lead_to_the_right_command(words: list[str], meant: str) -> None:
+    run = run_kdump(words, FIXTURES)
+    assert (run.exit, meant in run.stderr.decode()) == (2, True)

@@ -51,6 +51,8 @@ def _column(of: type[Row], column: Column) -> dict[str, Any]:
 
 
 def _one(of: type[Row], column: Column) -> dict[str, Any]:
+    if column.of is not None and column.of.is_list_of_values:
+        return {"type": "array", "prefixItems": [_one(column.of, one) for one in column.of.columns]}
     if column.of is not None:
         return schema_of(column.of)
     if column.words:

@@ -90,6 +90,7 @@ EXPECT = "expect.json"
 PAIR = (b"a", b"b")
 MANY = [batch(first, PAIR) for first in range(0, 24, 2)]
 A, B, C, D = MANY[:4]
+TWICE = batch(3, (b"x", b"y", b"z"), epoch=1)
 SIZE = len(A)  # of each of these
 LOG, INDEX, TIMEINDEX, TXNINDEX = (name(0, suffix) for suffix in ("log", "index", "timeindex", "txnindex"))
 NEXT = 6  # base offset of the segment after A, B, C
@@ -105,6 +106,11 @@ def partition(*parts: bytes, log: bytes | None = None, epochs: bytes | None = EP
     if epochs is not None:
         files[EPOCHS] = epochs
     return {**files, **{name(0, suffix): data for suffix, data in extra.items()}}
+
+
+def topic_id(letter: str) -> Files:
+    """The partition.metadata of a topic."""
+    return {"partition.metadata": f"version: 0\ntopic_id: {21 * letter}A\n".encode()}
 
 
 def followed(files: Files, base: int = NEXT) -> Files:
@@ -165,8 +171,8 @@ FIXTURES: dict[str, Fixture] = {
         "two log directories of one broker have the same partition",
         {
             **{f"{one}/meta.properties": meta(1) for one in ("first", "second")},
-            **below("first/plain-0", INTACT),
-            **below("second/plain-0", INTACT),
+            **below("first/plain-0", {**INTACT, **topic_id("C")}),
+            **below("second/plain-0", {**INTACT, **topic_id("C")}),
         },
         [("F12", "error", "second/plain-0", None, None)],
         paths=("first", "second"),
@@ -179,6 +185,16 @@ FIXTURES: dict[str, Fixture] = {
             ("L15", "note", name(NEXT), None, None),
         ],
     ),
+    "directory-f17-compressed-copy": Fixture(
+        "somebody has compressed a log beside the one that is there",
+        {**INTACT, f"{name(90)}.gz": b"\x1f\x8b\x08\0"},
+        [("F17", "note", f"{name(90)}.gz", None, None)],
+    ),
+    "directory-f18-other-format": Fixture(
+        "a segment of Redpanda was copied beside those of Kafka",
+        {**INTACT, "0-1-v1.log": b"\x1b\x2c\x3d\x4e\x46\0\0\0"},
+        [("F18", "note", "0-1-v1.log", None, None)],
+    ),
     "directory-f19-harmful-swap": Fixture(
         "what waits to be put in the place of a sound log has a batch with a wrong CRC",
         {**INTACT, f"{LOG}.swap": A + B + C[:-1] + b"X", **{f"{one}.swap": INTACT[one] for one in (INDEX, TIMEINDEX)}},
@@ -190,12 +206,32 @@ FIXTURES: dict[str, Fixture] = {
             ("F08", "note", LOG, None, None),
         ],
     ),
+    "directory-k09-topic-id-differs": Fixture(
+        "a partition is that of an older topic of the same name",
+        {
+            "meta.properties": meta(1),
+            **below("plain-0", {**INTACT, **topic_id("C")}),
+            **below("plain-1", {**INTACT, **topic_id("D")}),
+            **below("plain-2", {**INTACT, **topic_id("C")}),
+        },
+        [("K09", "warning", "plain-1/partition.metadata", None, None)],
+    ),
+    "directory-k11-brokers-differ": Fixture(
+        "two log directories are of two brokers of one cluster",
+        {
+            **{f"{one}/meta.properties": meta(node) for node, one in enumerate(("first", "second"), 1)},
+            **below("first/plain-0", {**INTACT, **topic_id("C")}),
+            **below("second/plain-1", {**INTACT, **topic_id("C")}),
+        },
+        [("K11", "note", "second/meta.properties", None, None)],
+        paths=("first", "second"),
+    ),
     "directory-k10-clusters-differ": Fixture(
         "two log directories are of two clusters",
         {
             **{f"{one}/meta.properties": meta(1, one) for one in ("first", "second")},
-            **below("first/plain-0", INTACT),
-            **below("second/plain-0", INTACT),
+            **below("first/plain-0", {**INTACT, **topic_id("C")}),
+            **below("second/plain-0", {**INTACT, **topic_id("C")}),
         },
         [("K10", "warning", "second/meta.properties", None, None)],
         paths=("first", "second"),
@@ -299,7 +335,7 @@ FIXTURES |= {
     "log-o03-offset-order": Fixture(
         "a batch stands there twice",
         partition(A, B, C, log=A + A + B + C),
-        second(code="O03"),
+        second(("O08", "error", LOG, SIZE, SIZE), code="O03"),
     ),
     "log-o04-offset-gap": Fixture(
         "a batch is missing",
@@ -324,6 +360,18 @@ FIXTURES |= {
         "the first batch of the next segment stands at the end of this one too",
         {**partition(A, B, C), **segment(4, [C])},
         [("O06", "error", LOG, END, 0)],
+    ),
+    "log-o08-offsets-twice": Fixture(
+        "a leader of a new epoch begins below the end, and goes on above it",
+        {
+            **partition(A, B, log=A + B + TWICE),
+            **segment(NEXT, [batch(NEXT, PAIR, epoch=1)]),
+            EPOCHS: checkpoint((0, 0), (1, 3)),
+        },
+        [
+            ("O03", "error", LOG, 2 * SIZE, len(TWICE)),
+            ("O08", "error", LOG, 2 * SIZE, len(TWICE)),
+        ],
     ),
     "log-o07-segment-gap": Fixture(
         "the last batch before the next segment is missing",
@@ -688,6 +736,14 @@ FIXTURES |= {
         "the first segment has expired",
         {**segment(NEXT, [batch(NEXT, PAIR)]), EPOCHS: checkpoint((0, NEXT))},
         [("L15", "note", name(NEXT), None, None)],
+    ),
+    "log-l18-snapshot-missing": Fixture(
+        "the metadata log begins above 0, and the snapshot of what was below is not here",
+        {
+            **below("__cluster_metadata-0", segment(NEXT, [batch(NEXT, PAIR)])),
+            f"__cluster_metadata-0/{EPOCHS}": checkpoint((0, NEXT)),
+        },
+        [("L18", "error", f"__cluster_metadata-0/{name(NEXT)}", None, None)],
     ),
     "log-l16-compacted": Fixture(
         "the log was compacted",

@@ -20,7 +20,7 @@ from kdump.storage import file_source as source
 from kdump.storage.file_source import OpenFailure
 from tests.support import scrubs
 from tests.support.bad_sectors import unreadable
-from tests.support.make_fixtures import EXPECT, INTACT, LOG
+from tests.support.make_fixtures import EXPECT, INDEX, INTACT, LOG
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES
 
@@ -162,10 +162,18 @@ def _rotten(folder: Path) -> list[Finding]:
     return scrubs.rotten(scrubs.run(ledger, folder))
 
 
+def _other_mode(folder: Path) -> list[Finding]:
+    """One file of a partition has another mode than the others."""
+    (write(folder, INTACT) / INDEX).chmod(0o640)
+    write(folder.parent, {"meta.properties": b"version=0\n"})
+    return findings_of(folder)
+
+
 STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
     Code.F03: ("the log has 2 GiB", _too_large),
     Code.F04: ("git fixtures have no links", _link),
     Code.F06: ("the disk fails", _unreadable),
+    Code.K12: ("git keeps neither owners nor modes", _other_mode),
     Code.V01: ("the file changes while it is read", _changed),
     Code.V02: ("the file vanishes before it is opened", _vanished),
     Code.V03: ("a broker holds the lock", _unfinished),

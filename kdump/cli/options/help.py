@@ -28,6 +28,11 @@ _BRIEF, _ROOM = 26, 48  # columns of the names of options in a brief help, and o
 _MEANT = {
     "--partition": ("it is --topic-partition TOPIC-N", _OF_PARTITIONS),
     "--offset": ("--from-offset 72 --to-offset 73 selects offset 72", ("dump",)),
+    "--print-headers": ("--print-data-log shows headers too, --header KEY=VALUE selects by one", ("dump",)),
+    "--max-records": ("--limit N", ("dump",)),
+    "--max-messages": ("--limit N", ("dump",)),
+    "--count": ("--stats counts batches and records", ("dump",)),
+    "--output": ("write stdout to a file; tables are those of kdump export --to DIR", ("dump", "verify")),
     "--fix": ("kdump verify PATH says which repair fits", ("verify", "dump")),
     "--dry-run": ("without --apply it is a dry run", _REPAIRS),
 }

@@ -11,15 +11,33 @@ import re
 import textwrap
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from importlib.resources.abc import Traversable
 
-_FINDINGS, _JSON = "kdump-findings.7", "kdump-json.5"
+_FINDINGS, _JSON, _RUNBOOKS = "kdump-findings.7", "kdump-json.5", "kdump-runbooks.7"
+RUNBOOKS: Mapping[str, str] = MappingProxyType({
+    "bad-sectors": "A DISK WITH BAD SECTORS",
+    "replicas-damaged": "ALL REPLICAS DAMAGED",
+    "logdir-deleted": "A LOG.DIR DELETED BY MISTAKE",
+    "not-starting": "A BROKER THAT DOES NOT START AFTER A CRASH",
+    "corrupt-index": "A CORRUPT INDEX",
+    "consumers-stuck": "OFFSETS THAT CONSUMERS CANNOT PASS",
+    "retention-deletes": "A RETENTION THAT DELETES TOO MUCH",
+    "delete-records": "ACCIDENTAL DELETERECORDS",
+    "blocked-readers": "A TRANSACTION THAT BLOCKS READERS",
+    "offsets-reset": "OFFSETS RESET BY MISTAKE",
+    "disk-full": "A FULL DISK",
+    "moving": "MOVING A LOG.DIR",
+    "colleague": "WHAT TO SEND TO A COLLEAGUE",
+    "every-night": "CHECKING A FLEET EVERY NIGHT",
+})  # fmt: skip
+"""The runbooks by the names that `kdump explain` takes, and their headings."""
 _COMMON = "Keys of several types"
 _SHORT = len("b1")
 _UNWRAPPED = 1_000_000  # columns
@@ -110,6 +128,23 @@ def told(code: str) -> list[tuple[str, bool]]:
     return []
 
 
+def runbook(name: str, width: int = 80) -> list[str]:
+    """Return a runbook.
+
+    Args:
+        name: of RUNBOOKS, in any case.
+        width: columns; longer lines are wrapped, but for examples.
+
+    Returns:
+        Its text; nothing for a name that is none.
+    """
+    heading = RUNBOOKS.get(name.casefold())
+    if heading is None:
+        return []
+    lines = (line.replace(_EXAMPLE, "For example:") for line in _told(_chapters(_RUNBOOKS, "SH")[heading], width))
+    return ["\n".join((heading, *lines))]
+
+
 # --- pages --------------------------------------------------------------------------------------------------
 def _page(name: str) -> Traversable:
     package = files("kdump")
@@ -118,15 +153,15 @@ def _page(name: str) -> Traversable:
 
 
 @cache
-def _chapters(name: str) -> dict[str, list[_Line]]:
-    """The lines below each heading of the second level."""
+def _chapters(name: str, level: str = "SS") -> dict[str, list[_Line]]:
+    """The lines below each heading of a level."""
     found: dict[str, list[_Line]] = {}
     lines: list[_Line] = []
     for raw in _page(name).read_text("ascii").splitlines():
         line = _parsed(raw)
         if line.macro in ("SH", "SS"):
             lines = []
-            if line.macro == "SS":
+            if line.macro == level:
                 found[line.text] = lines
         elif not raw.startswith('.\\"'):
             lines.append(line)
@@ -179,6 +214,17 @@ def _told(lines: Iterable[_Line], width: int) -> Iterator[str]:
             if is_tag and not line.text.endswith(":"):
                 words[-1] += ":"
             is_tag = False
+
+
+def wrapped(text: str, indent: str, width: int) -> list[str]:
+    """Return text as lines.
+
+    Args:
+        text: of one paragraph.
+        indent: before each line.
+        width: columns.
+    """
+    return _wrapped(text, indent, width)
 
 
 def _wrapped(text: str, indent: str, width: int) -> list[str]:

@@ -1,0 +1,227 @@
+"""What public reports and real log directories have shown: the verdict on each, and on one more of its kind."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.checks.options import VerifyOptions
+from kdump.checks.replicas import compare
+from kdump.checks.run import verify
+from kdump.finding import Code, Finding, Severity
+from kdump.rows.verdict import Duplicate, Loss, Step
+from tests.support.make_fixtures import topic_id
+from tests.support.partitions import below, checkpoint, meta, name, segment, write
+from tests.support.segments import batch, wrapper
+from tests.support.whole_lines import run_kdump
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from kdump.item import Item
+
+LOG = name(0)
+
+
+def judged(*paths: Path, replicas: bool = False) -> list[Item]:
+    """All that verify says."""
+    texts = [str(path) for path in paths]
+    return list(compare(texts, VerifyOptions()) if replicas else verify(texts, VerifyOptions()))
+
+
+def findings(items: Sequence[Item], *codes: Code) -> list[Finding]:
+    return [one for one in items if isinstance(one, Finding) and one.code in codes]
+
+
+def rows_of(items: Sequence[Item]) -> list[tuple[int, int, list[int]]]:
+    """The offsets that are there twice, and the positions of their batches."""
+    found = [one for one in items if isinstance(one, Duplicate)]
+    return [(one.offset, one.last_offset, [place.position for place in one.places]) for one in found]
+
+
+def counted(first: int, last: int, epoch: int = 0, value: bytes = b"v") -> bytes:
+    """A batch with these offsets."""
+    return batch(first, [value] * (last - first + 1), epoch=epoch)
+
+
+def simple(first: int, last: int, epoch: int = 0) -> dict[str, bytes]:
+    """A partition of one sound segment."""
+    return {**segment(first, [counted(first, last, epoch)]), "leader-epoch-checkpoint": checkpoint((epoch, first))}
+
+
+# --- offsets that are there twice ---------------------------------------------------------------------------
+@pytest.mark.parametrize(("value", "words"), [(b"v", "with the same records"), (b"w", "with other records")])
+def test_a_batch_that_begins_below_the_end_is_told_as_duplicates_and_not_as_loss(
+    value: bytes, words: str, tmp_path: Path
+) -> None:
+    parts = [counted(0, 9), counted(10, 19), counted(15, 24, 1, value), counted(25, 29, 1)]
+    epochs = checkpoint((0, 0), (1, 15))
+    write(tmp_path / "events-20", {**segment(0, parts), "leader-epoch-checkpoint": epochs})
+    items = judged(tmp_path / "events-20")
+    assert [one.code for one in findings(items, Code.O03, Code.O08)] == [Code.O03, Code.O08]
+    assert rows_of(items) == [(15, 19, [len(parts[0]), len(parts[0]) + len(parts[1])])]
+    assert words in findings(items, Code.O08)[0].message
+    assert [one for one in items if isinstance(one, Loss | Step)] == []
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_wrappers_whose_inner_offsets_go_back_have_offsets_twice(magic: int, tmp_path: Path) -> None:
+    def wrapped(first: int, last: int) -> bytes:
+        return wrapper(magic, first, [b"v"] * (last - first + 1))
+
+    parts = [wrapped(0, 4), wrapped(3, 9)]
+    write(tmp_path / "old-0", {LOG: b"".join(parts)})
+    items = judged(tmp_path / "old-0")
+    assert rows_of(items) == [(3, 4, [0, len(parts[0])])]
+    assert [one for one in items if isinstance(one, Loss)] == []
+
+
+def test_summary_counts_offsets_that_are_twice(tmp_path: Path) -> None:
+    parts = [counted(0, 9), counted(5, 14, 1), counted(15, 19, 1)]
+    write(tmp_path / "t-0", {**segment(0, parts), "leader-epoch-checkpoint": checkpoint((0, 0), (1, 5))})
+    run = run_kdump(["verify", "--format", "json", "t-0"], tmp_path)
+    assert '"offsetsTwice":5,' in run.stdout.decode()
+    assert '"type":"duplicate","partition":"t-0","offset":5,"lastOffset":9,"places":[["t-0/' in run.stdout.decode()
+
+
+# --- topic ids, clusters, brokers ---------------------------------------------------------------------------
+def test_a_partition_with_another_topic_id_is_named_with_both_ids(tmp_path: Path) -> None:
+    parts = {f"orders-{n}": {**simple(0, 0), **topic_id("D" if n == 1 else "C")} for n in range(3)}
+    write(tmp_path, {"meta.properties": meta(1), **_all(parts)})
+    (found,) = findings(judged(tmp_path), Code.K09)
+    assert (found.severity, found.found, found.expected) == (Severity.WARNING, 21 * "D" + "A", 21 * "C" + "A")
+    assert found.file.endswith("orders-1/partition.metadata")
+    assert "orders-0, orders-2" in found.message
+
+
+@pytest.mark.parametrize("suffix", ["-delete", "-stray"])
+def test_a_directory_that_is_set_aside_may_have_an_older_topic_id(suffix: str, tmp_path: Path) -> None:
+    aside = f"orders-1.{'0' * 32}{suffix}"
+    parts = {"orders-0": {**simple(0, 0), **topic_id("C")}, aside: {**simple(0, 0), **topic_id("D")}}
+    write(tmp_path, {"meta.properties": meta(1), **_all(parts)})
+    assert findings(judged(tmp_path), Code.K09) == []
+
+
+def test_topic_ids_are_compared_between_log_directories_of_one_cluster_only(tmp_path: Path) -> None:
+    for number, letter in enumerate("CD"):
+        partition = below(f"orders-{number}", {**simple(0, 0), **topic_id(letter)})
+        write(tmp_path / str(number), {"meta.properties": meta(1), **partition})
+    both = [tmp_path / "0", tmp_path / "1"]
+    assert len(findings(judged(*both), Code.K09)) == 1
+    (tmp_path / "1" / "meta.properties").write_bytes(meta(1, "another"))
+    assert findings(judged(*both), Code.K09) == []
+
+
+def test_two_brokers_of_one_cluster_are_a_note_and_two_clusters_a_warning(tmp_path: Path) -> None:
+    for node in (1, 2):
+        write(
+            tmp_path / str(node),
+            {"meta.properties": meta(node), **below(f"a-{node}", {**simple(0, 0), **topic_id("C")})},
+        )
+    both = [tmp_path / "1", tmp_path / "2"]
+    (found,) = findings(judged(*both), Code.K10, Code.K11)
+    assert (found.code, found.severity, found.found, found.expected) == (Code.K11, Severity.NOTE, 2, 1)
+    (tmp_path / "2" / "meta.properties").write_bytes(meta(2, "another"))
+    (found,) = findings(judged(*both), Code.K10, Code.K11)
+    assert (found.code, found.severity) == (Code.K10, Severity.WARNING)
+
+
+# --- partition.metadata -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("properties", "told"), [(meta(1), 1), (b"version=0\nbroker.id=1\n", 0)])
+def test_a_missing_topic_id_is_told_where_the_broker_runs_kraft(properties: bytes, told: int, tmp_path: Path) -> None:
+    parts = {"orders-0": {**simple(0, 0), **topic_id("C")}, "orders-1": simple(0, 0)}
+    write(tmp_path, {"meta.properties": properties, **_all(parts)})
+    found = findings(judged(tmp_path), Code.K05)
+    assert [one.severity for one in found] == told * [Severity.WARNING]
+    assert all("-stray" in one.message and one.file.endswith("orders-1/partition.metadata") for one in found)
+
+
+# --- copies and other formats -------------------------------------------------------------------------------
+def test_a_copy_that_was_made_while_the_broker_ran_is_named_beside_the_election(tmp_path: Path) -> None:
+    offsets = {f"{one}-checkpoint": checkpoint(("t", 0, 30)) for one in ("recovery-point-offset", "replication-offset")}
+    write(tmp_path, {"meta.properties": b"version=0\n", **offsets, **below("t-0", simple(0, 19))})
+    (found,) = findings(judged(tmp_path), Code.K08)
+    assert "made while the broker ran" in found.message
+    assert "power loss" in found.message
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_a_compressed_log_is_no_damage(suffix: str, tmp_path: Path) -> None:
+    begin = {"gz": b"\x1f\x8b\x08\0", "zst": b"\x28\xb5\x2f\xfd"}[suffix]
+    write(tmp_path / "t-0", {**simple(0, 3), f"{name(90)}.{suffix}": begin + bytes(60)})
+    (found,) = findings(judged(tmp_path / "t-0"), Code.F17, Code.F10)
+    assert (found.code, found.severity) == (Code.F17, Severity.NOTE)
+    for verb in ("verify", "dump"):
+        run = run_kdump([verb, f"t-0/{name(90)}.{suffix}"], tmp_path)
+        assert run.exit == 5
+        assert "unpack it" in run.stderr.decode()
+
+
+def test_a_segment_of_remote_storage_is_read_by_its_leading_digits(tmp_path: Path) -> None:
+    fetched = "00000000000000000023-tqimKeZwStOEOwRzT3L5oQ.log"
+    write(tmp_path / "fetched", {fetched: counted(23, 26)})
+    run = run_kdump(["dump", f"fetched/{fetched}"], tmp_path)
+    assert (run.exit, "baseOffset: 23 lastOffset: 26" in run.stdout.decode()) == (0, True)
+    run = run_kdump(["verify", f"fetched/{fetched}"], tmp_path)
+    assert (run.exit, run.stdout.decode()[:5]) == (0, "SOUND")
+    write(tmp_path / "t-0", {fetched: counted(23, 26), **simple(0, 3)})
+    assert findings(judged(tmp_path / "t-0"), Code.F01)  # a broker fails over this name in a partition
+
+
+@pytest.mark.parametrize("path", ["data", "data/kafka/t/0_12", "data/kafka/t/0_12/0-1-v1.log"])
+def test_a_segment_of_redpanda_is_named_as_that(path: str, tmp_path: Path) -> None:
+    write(tmp_path, {"data/kafka/t/0_12/0-1-v1.log": b"\x1b\x2c\x3d\x4e" + bytes(80)})
+    (found,) = findings(judged(tmp_path / path), Code.F18)
+    assert found.severity is Severity.NOTE
+    run = run_kdump(["verify", path], tmp_path)
+    assert run.exit == 5
+    assert "Redpanda" in run.stderr.decode()
+
+
+# --- the metadata log ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("snapshot", "told"), [(None, True), (5, True), (6, False)])
+def test_a_metadata_log_needs_a_snapshot_that_reaches_its_start(
+    snapshot: int | None, told: bool, tmp_path: Path
+) -> None:
+    log = below("__cluster_metadata-0", simple(6, 9))
+    if snapshot is not None:
+        log[f"__cluster_metadata-0/{snapshot:020}-0000000000.checkpoint"] = counted(0, 1)
+    write(tmp_path, {"meta.properties": meta(1), **log})
+    found = findings(judged(tmp_path), Code.L18)
+    assert [one.severity for one in found] == told * [Severity.ERROR]
+
+
+# --- owners -------------------------------------------------------------------------------------------------
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize(("mode", "severity"), [(0o600, Severity.ERROR), (0o666, Severity.NOTE)])
+def test_a_file_that_the_owner_of_the_log_directory_may_not_open_is_an_error(
+    mode: int, severity: Severity, tmp_path: Path
+) -> None:
+    write(tmp_path, {"meta.properties": meta(1), **below("pay-0", {**simple(0, 3), **topic_id("C")})})
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        os.chown(path, 1000, 1000)
+    log = tmp_path / "pay-0" / LOG
+    os.chown(log, 0, 0)
+    log.chmod(mode)
+    (found,) = findings(judged(tmp_path), Code.K12)
+    assert (found.severity, found.file) == (severity, str(log))
+
+
+# --- replicas -----------------------------------------------------------------------------------------------
+def test_replicas_that_part_are_told_with_their_epochs_and_who_cuts_what(tmp_path: Path) -> None:
+    common = [counted(at, at) for at in range(15)]
+    one = [*common, *(counted(at, at) for at in range(15, 20))]
+    other = [*common, *(counted(at, at, 1, b"w") for at in range(15, 25))]
+    write(tmp_path / "1", below("pay-0", {**segment(0, one), "leader-epoch-checkpoint": checkpoint((0, 0))}))
+    write(tmp_path / "2", below("pay-0", {**segment(0, other), "leader-epoch-checkpoint": checkpoint((0, 0), (1, 15))}))
+    found = findings(judged(tmp_path / "1" / "pay-0", tmp_path / "2" / "pay-0", replicas=True), Code.D01)
+    assert "epoch 1 here, epoch 0 there; they part at 15" in found[0].message
+    assert "if " in found[0].message
+    assert "they part" not in found[1].message  # said once
+
+
+def _all(parts: dict[str, dict[str, bytes]]) -> dict[str, bytes]:
+    return {path: data for folder, files in parts.items() for path, data in below(folder, files).items()}
