@@ -389,7 +389,7 @@ def test_find_offset_finds_what_the_verb_finds(offset: str) -> None:
     found = kdump.find_offset(PLAIN, offset)
     assert (found is None) == (line["error"] is not None)
     assert found is None or {camel(name): value for name, value in vars(found).items()} == without(
-        line, "type", "query", "error", "partition"
+        line, "type", "query", "error", "partition", "assumed"
     )
     assert kdump.find_offset(PLAIN, offset, scan=True) == found
 

@@ -63,6 +63,7 @@ def goes_at(row: Json) -> int:
     return int(row["segments"][0]["firstDeletedAt"]) - TIME - 1
 
 
+NEWEST = "a broker of Kafka 4.4, the newest known; --broker names another"
 SOURCE = "./__cluster_metadata-0 up to offset 9"
 
 
@@ -73,8 +74,8 @@ def test_a_topic_has_its_configuration_and_that_of_its_broker(node: Path) -> Non
         "plain-0": 2 * DAY,
         "unknown-0": 2 * DAY,
     }
-    assert found["short-0"]["assumed"] == [f"settings of topic and brokers from {SOURCE}"]
-    assert found["unknown-0"]["assumed"] == [f"settings of the brokers from {SOURCE}"]
+    assert found["short-0"]["assumed"] == [NEWEST, f"settings of topic and brokers from {SOURCE}"]
+    assert found["unknown-0"]["assumed"] == [NEWEST, f"settings of the brokers from {SOURCE}"]
 
 
 def test_without_a_broker_id_that_of_all_brokers_counts(node: Path) -> None:
@@ -99,14 +100,14 @@ def test_a_partition_alone_has_the_metadata_log_of_its_log_dir(node: Path) -> No
     run = run_kdump(["retention", "short-0", "--now", str(TIME + DAY), "--format", "json"], node)
     (row,) = [json.loads(line) for line in run.stdout.splitlines()]
     assert goes_at(row) == 1000
-    assert row["assumed"] == ["settings of topic and brokers from __cluster_metadata-0 up to offset 9"]
+    assert row["assumed"] == [NEWEST, "settings of topic and brokers from __cluster_metadata-0 up to offset 9"]
 
 
 def test_du_frees_what_the_cluster_lets_go(node: Path) -> None:
     run = run_kdump(["du", ".", "--now", str(TIME + DAY), "--format", "json"], node)
     found = {row["name"]: row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "usage"}
     assert (found["short"]["freeable"]["segments"], found["plain"]["freeable"]["segments"]) == (2, 0)
-    assert found["short"]["assumed"] == [f"settings of topic and brokers from {SOURCE}"]
+    assert found["short"]["assumed"] == [NEWEST, f"settings of topic and brokers from {SOURCE}"]
 
 
 def test_a_start_has_the_interval_of_the_topic() -> None:
@@ -118,8 +119,8 @@ def test_a_start_has_the_interval_of_the_topic() -> None:
         if row["type"] == "prediction"
     }
     source = "settings of topic and brokers from kafka-4.3.1/clean/node1/__cluster_metadata-0 up to offset 556"
-    newest = "a broker of Kafka 4.4, the newest known; --broker names another"
-    assert found["dense-0"]["assumed"] == [source, newest]
+
+    assert found["dense-0"]["assumed"] == [source, NEWEST]
     assert found["plain-0"]["assumed"][0] == source
     assert len(found["plain-0"]["assumed"]) == 3
 

@@ -1,6 +1,7 @@
 """What Kafka 4.3.1 did with sixty damaged nodes, and what `--start auto` says of them: tests/support/node_starts.py.
 
-`fixtures/nodes/starts.jsonl` has what its classes did; the nodes are made again, by the same numbers.
+`fixtures/nodes/starts.jsonl` has what its classes did; the nodes are made again, by the same numbers, of the partitions
+in `sources.txt`: those that the fixtures had then.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kdump.broker.load.properties_ensemble import ensemble_cause
 from kdump.broker.load.raft_records import records_failure
 from kdump.format.source import BytesSource
 from kdump.storage.server_properties import NodeSettings
-from tests.support.node_starts import SEED, Started, differences, foretold, make_node, usual_sources
+from tests.support.node_starts import SEED, Started, differences, foretold, make_node
 from tests.support.partitions import meta, write
 from tests.support.runs import FIXTURES
 from tests.support.segments import batch
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROWS = [json.loads(line) for line in (FIXTURES / "nodes" / "starts.jsonl").read_text("utf-8").splitlines()]
-SOURCES = usual_sources()
+SOURCES = [FIXTURES / line for line in (FIXTURES / "nodes" / "sources.txt").read_text("utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["run"]))

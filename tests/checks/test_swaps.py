@@ -116,7 +116,7 @@ def test_what_waits_and_is_sound_is_no_loss_and_what_goes_for_it_is_no_damage(ca
     assert said.commands == []
     assert {one["recordsLost"] for one in said.predicted.values()} == {0}
     assert not [one for one in said.findings if one["code"] in ("L17", "L19", "O07", "F14", "K01", "S02")]
-    assert run_kdump(["salvage", PARTITION, "--to", "out"], tmp_path).stdout.count(b"offsetsLost=0") == 1
+    assert run_kdump(["salvage", PARTITION, "--to", "out"], tmp_path).stdout.count(b"; lost: nothing\n") == 1
     for offset in (7, 14):
         found = run_kdump(["find-offset", PARTITION, str(offset), "--format", "json"], tmp_path)
         (row,) = [one for one in map(json.loads, found.stdout.splitlines()) if one["type"] == "location"]
@@ -206,7 +206,7 @@ def test_what_would_replace_sound_records_by_damage_is_an_error_with_the_command
     assert sorted(paths) == sorted(f"{PARTITION}/{one}" for one in files if one.endswith(".swap"))
     assert not any(map(in_place, said.commands))
     run = run_kdump(["salvage", PARTITION, "--to", "out"], tmp_path)
-    assert b"offsetsLost=0" in run.stdout
+    assert b"; lost: nothing\n" in run.stdout
     for path in paths:
         shutil.move(tmp_path / path, tmp_path)
     after = Verdict(tmp_path)
@@ -227,7 +227,7 @@ def test_where_what_waits_has_records_of_its_own_it_is_not_moved_but_both_are_sa
     said = Verdict(tmp_path)
     assert (said.status, len(said.of("F19"))) == (3, 1)
     assert said.commands == [f"kdump salvage {PARTITION} --to DIR"]
-    assert b"offsetsLost=0" in run_kdump(["salvage", PARTITION, "--to", "out"], tmp_path).stdout
+    assert b"; lost: nothing\n" in run_kdump(["salvage", PARTITION, "--to", "out"], tmp_path).stdout
 
 
 def test_what_waits_and_is_damaged_where_nothing_else_is_left_is_salvaged_and_never_cut(tmp_path: Path) -> None:

@@ -1033,7 +1033,7 @@ def test_offsets_of_which_nothing_tells_are_in_every_total_of_salvage_from_a_for
     write(tmp_path / "t-0", {name(base): batch(base, [b"v"] * 10) for base in (0, 20)})
     for _ in range(2):
         text = run_kdump(["salvage", "t-0", "--to", "out"], tmp_path).stdout.decode().splitlines()
-        assert text[-1].endswith(" offsetsLost=0 recordsLost=0 recordsUnknown=0 offsetsUnexplained=10")
+        assert text[-1].endswith("; lost: nothing; unexplained: 10 offsets")
         *_, row, summary = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
         assert (row["type"], row["offsetsUnexplained"], summary["offsetsUnexplained"]) == ("salvage", 10, 10)
 

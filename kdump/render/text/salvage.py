@@ -188,7 +188,7 @@ def _amounts(batches: int, records: int, size: int) -> str:
 def _lost(offsets: int, records: int, unknown: int) -> str:
     """What was lost; of some ranges nobody knows how many records they had."""
     if not offsets:
-        return "nothing"
+        return f"the records of {counted(unknown, 'range')}, how many is unknown" if unknown else "nothing"
     of = f", and those of {counted(unknown, 'range')} unknown" if unknown else ""
     return f"{_offsets(offsets)}, {counted(records, 'record')}{of}"
 
