@@ -9,7 +9,6 @@ from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.checks.batch_contents import BatchContents
 from kdump.finding import OVERLAP, Code, Finding, ignore
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
@@ -21,6 +20,7 @@ from kdump.value import TupleValue
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.checks.batch_contents import BatchContents
     from kdump.checks.options import VerifyOptions
     from kdump.format.record.chunk import Chunk
 
@@ -129,6 +129,8 @@ class Duplicates:
         """
         if not overlaps:
             return
+        from kdump.checks.batch_contents import BatchContents  # it reads what few logs have: the watch is in each
+
         batches = [one for log in logs for one in self._batches(log, overlaps)]
         records = BatchContents(self._options)
         for one in overlaps:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from kdump.exit_status import Exit
 from kdump.render.commentary import answer, say
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OWN = "kafka-kdump"
 _EXTRAS = ("export", "spark")  # those that change what a user runs
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
-_TEXT = re.compile(r"(?i)(?:licen[cs]e|copying|notice|authors)")
+_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_EXTRA = pattern(r"""extra\s*==\s*["']([^"']+)["']""")
+_TEXT = pattern(r"(?i)(?:licen[cs]e|copying|notice|authors)")
 _FOLDER = "licenses"  # of the metadata, in which texts lie
 _CLASSIFIER = "License :: "
 _MOST_TERMS = 60  # characters of a licence field: some packages have the whole text in it

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.hole_truth import Known, truth_of
 from tests.support.holes import case_of, many
+from tests.support.make_fixtures import topic_id
 from tests.support.partitions import (
     Files,
     aborted,
@@ -150,7 +151,8 @@ def test_a_compacted_log_without_its_first_offset_has_lost_nothing(
         2, [batch(2, [Record(key=b"b", value=b"2")])]
     )
     data = below(
-        f"data/{topic}-3", logs | {"leader-epoch-checkpoint": checkpoint((0, 0)), name(3, "snapshot"): snapshot()}
+        f"data/{topic}-3",
+        logs | topic_id("C") | {"leader-epoch-checkpoint": checkpoint((0, 0)), name(3, "snapshot"): snapshot()},
     )
     cleaned = checkpoint(*((topic, 3, entry) for entry in entries))
     write(tmp_path, data | {"data/meta.properties": meta(1), "data/cleaner-offset-checkpoint": cleaned})

@@ -299,18 +299,19 @@ def test_a_name_goes_on_in_the_next_line_before_a_column_is_left_out() -> None:
     one = row("n" * 40, "aaaa", "bbbb", "1")
     assert fitting(COLUMNS, [one], 60) == [40, 4, 4, 1]
     assert fitting(COLUMNS, [one], 45) == [30, 4, 4, 1]
-    assert fitting(COLUMNS, [one], 30) == [21, 4, 0, 1]
+    assert fitting(COLUMNS, [one], 31) == [22, 4, 0, 1]  # an id of 22 characters stays whole
+    assert fitting(COLUMNS, [one], 30) == [27, 0, 0, 1]
     assert fitting(COLUMNS, [one], 24) == [21, 0, 0, 1]
     assert fitting(COLUMNS, [one], 15) == [12, 0, 0, 1]
 
 
 def test_what_is_left_out_is_named() -> None:
-    assert table(30, row("x" * 15 + "y" * 25, "aaaa", "bbbb", "1")) == [
-        "name                   a     c",
-        f"{'x' * 15}{'y' * 6}  aaaa  1",
-        "y" * 19,
-        "hidden: b (--format lines",
-        "  has them)",
+    assert table(31, row("x" * 15 + "y" * 25, "aaaa", "bbbb", "1")) == [
+        "name                    a     c",
+        f"{'x' * 15}{'y' * 7}  aaaa  1",
+        "y" * 18,
+        "hidden: b (--format lines has",
+        "  them)",
     ]
 
 
