@@ -384,7 +384,10 @@ class PartitionCheck:
 
         yield from owners_differ(self.swapped.today, self.directory.log_dir.path)
         name = FileKind.PARTITION_METADATA.value
-        if self.name is None or self.name.state or self._is_raft_log or self.directory.listing.has(name):
+        listing = self.directory.listing
+        if listing.error is not None or listing.has(name):
+            return
+        if self.name is None or self.name.state or self._is_raft_log:
             return
         log_dir = self.directory.log_dir
         log_dir.file(FileKind.META_PROPERTIES)  # it is judged later, and read once

@@ -95,7 +95,7 @@ def _taken(path: str) -> BinaryIO | OpenFailure:
         if os.isatty(fd):
             return OpenFailure(path, "special", f"{path}: is a terminal: name a file, or let a command write to it")
         if stat.S_ISFIFO(mode) and path != STDIN and not path.startswith(OF_THIS_PROCESS) and not _has_writer(fd):
-            what = f"nobody has written to this FIFO for {_WAIT:.0f} s: start what writes to it first"
+            what = f"no writer came to this FIFO within {_WAIT:.0f} s: start what writes to it first"
             return OpenFailure(path, "special", f"{path}: {what}")
         return _spooled(path, fd)
 

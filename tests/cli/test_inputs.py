@@ -218,7 +218,7 @@ def test_nobody_waits_for_ever_for_who_writes_to_a_fifo(tmp_path: Path) -> None:
     streams.take_stream(path)
     found = open_source(path)
     assert isinstance(found, OpenFailure)
-    assert "nobody has written" in found.sentence
+    assert "no writer came" in found.sentence
 
 
 @pytest.mark.usefixtures("no_streams")
