@@ -22,7 +22,6 @@ _MOST_MESSAGES = 3  # of one text
     add_help_option=False,
     examples=(
         "kdump explain B01",
-        "kdump explain hiddenRecords offset",
         "kdump explain disk-full",
         "kdump explain 'Corrupt index found'",
     ),
