@@ -30,9 +30,7 @@ class BrokerMessage(TupleValue):
     java_class: str  # the class of the exception, or that it is only logged
     releases: str  # that say so
     means: str
-    findings: str = (
-        ""  # the codes of those that show it, as they are shown: a reader is led there, nothing hangs on them
-    )
+    findings: str = ""  # the codes of those that show it: a reader is led there, nothing hangs on them
     command: tuple[str, ...] = _VERIFY  # to run now
     runbook: str = ""  # its name; empty for none
 
@@ -43,35 +41,35 @@ MESSAGES = (
         r"Corrupt index found|index file \(?\S+\)? has non-zero size but the last offset", _CORRUPT_INDEX, "0.8 to 4.4",
         "the last entry of an offset index is below the base offset of its segment: the broker builds the index again, "
         "which takes time and loses nothing",
-        "X02 X03 X07", _VERIFY, "corrupt-index",
+        "X02 X03 X07", _VERIFY, runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Index file \S+ is corrupt, found \d+ bytes which is (?:neither positive|not positive nor a multiple|not)",
         _CORRUPT_INDEX, "0.8 to 4.4",
         "the size of an index is no whole number of entries: it was cut, or is no index; the broker builds it again",
-        "X01 T01", _VERIFY, "corrupt-index",
+        "X01 T01", _VERIFY, runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Corrupt time index found", _CORRUPT_INDEX, "0.10.1 to 4.4",
         "the last entry of a time index has a lower time than its first one, or an offset below the segment: the "
         "broker builds it again",
-        "T02 T03", _VERIFY, "corrupt-index",
+        "T02 T03", _VERIFY, runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Found a corrupted index file|Found an orphaned index file", _LOGGED, "0.8 to 4.4",
         "an index does not fit, or has no log beside it: the broker builds it again, or removes it",
-        "X01 X02 X07 F08", _VERIFY, "corrupt-index",
+        "X01 X02 X07 F08", _VERIFY, runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Could not find (?:offset|time) ?index file corresponding to log file", _LOGGED, "0.8 to 4.4",
         "an index is missing: the broker recovers the segment and builds it again",
-        "F09", _VERIFY, "corrupt-index",
+        "F09", _VERIFY, runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Attempt to append an offset .* no larger than the last offset appended", "InvalidOffsetException",
         "0.8 to 4.4",
         "the offset index is ahead of its log, or offsets of the log go back: appends fail until the index is rebuilt",
-        "X07 X03 O03", _VERIFY, "corrupt-index",
+        "X07 X03 O03", _VERIFY, runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Attempt to append to a full (?:time )?index", "java.lang.IllegalArgumentException", "0.8 to 4.4",
@@ -114,13 +112,13 @@ MESSAGES = (
         r"Invalid coordinator epoch|TransactionCoordinatorFenced", "TransactionCoordinatorFencedException",
         "0.11 to 4.4",
         "a marker of an older coordinator came to a partition, and was refused: its transaction may hang",
-        "P05", ("transactions", "LOGDIR", "--hanging"), "blocked-readers",
+        "P05", ("transactions", "LOGDIR", "--hanging"), runbook="blocked-readers",
     ),
     # --- logs and their recovery
     BrokerMessage(
         r"Corruption found in segment|Found invalid messages in log segment", _LOGGED, "0.8 to 4.4",
         "a recovery has met a batch that is damaged: the broker cuts the log there, and deletes all later segments",
-        "B01 L02 L07", ("verify", "LOGDIR", "--start", "all"), "not-starting",
+        "B01 L02 L07", ("verify", "LOGDIR", "--start", "all"), runbook="not-starting",
     ),
     BrokerMessage(
         r"Truncating (?:to offset|\S+ to offset|partition .* with) ",
@@ -133,14 +131,14 @@ MESSAGES = (
         r"CorruptRecordException|CORRUPT_MESSAGE|crc = |fails its CRC|InvalidMessageException",
         _CORRUPT_RECORD, "0.8 to 4.4",
         "bytes of a batch are not those that were written: consumers and followers stop there",
-        "B01 B02 L05 L07", _VERIFY, "consumers-stuck",
+        "B01 B02 L05 L07", _VERIFY, runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"Found invalid (?:record )?(?:count|batch)|Invalid (?:magic|record)|"
         r"Unknown magic byte|Magic v\d+ does not support|InvalidRecordException",
         "org.apache.kafka.common.InvalidRecordException", "0.11 to 4.4",
         "a header or a record makes no sense though its length does",
-        "B03 B04 B08 R01 R02 R03", _VERIFY, "consumers-stuck",
+        "B03 B04 B08 R01 R02 R03", _VERIFY, runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"Unexpected (?:EOF|end of file)|EOFException|reached end of (?:file|stream)",
@@ -159,7 +157,7 @@ MESSAGES = (
         r"Attempting recovery for all logs|Recovering unflushed segment|no clean shutdown file was found",
         _LOGGED, "0.8 to 4.4",
         "the broker was not closed in order: it reads every segment from the recovery point on",
-        "", ("verify", "LOGDIR", "--start", "unclean"), "not-starting",
+        "", ("verify", "LOGDIR", "--start", "unclean"), runbook="not-starting",
     ),
     BrokerMessage(
         r"LogSegmentOffsetOverflow|Detected offset overflow at offset|Splitting overflowed segment",
@@ -188,7 +186,7 @@ MESSAGES = (
         r"RecordTooLarge|RecordBatchTooLarge|larger than the maximum (?:record|message) size|MessageSizeTooLarge",
         "org.apache.kafka.common.errors.RecordTooLargeException", "0.8 to 4.4",
         "a batch is larger than max.message.bytes, or than what the consumer takes: no file is damaged",
-        "", ("dump", "LOG", "--stats"), "consumers-stuck",
+        "", ("dump", "LOG", "--stats"), runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"UnsupportedCompressionType|Unsupported compression|NoClassDefFoundError: .*(?:Snappy|Zstd|LZ4)|"
@@ -203,7 +201,7 @@ MESSAGES = (
         r"Not in GZIP format|invalid (?:block type|distance|stored block)",
         _IO, "0.8 to 4.4",
         "compressed records cannot be decompressed: consumers stop at this batch, though its CRC may be right",
-        "C01 C02 C04", _VERIFY, "consumers-stuck",
+        "C01 C02 C04", _VERIFY, runbook="consumers-stuck",
     ),
     # --- swap and leftovers
     BrokerMessage(
@@ -219,12 +217,12 @@ MESSAGES = (
         _IO, "0.8 to 4.4",
         "a checkpoint is no text of its format, often NUL bytes after a power loss: the broker takes the log directory "
         "offline, or reads every segment",
-        "K03 K04", _VERIFY, "not-starting",
+        "K03 K04", _VERIFY, runbook="not-starting",
     ),
     BrokerMessage(
         r"Error (?:while )?(?:reading|writing to) checkpoint file", _STORAGE, "0.8 to 4.4",
         "a checkpoint of a log directory cannot be read or written: the disk is full or failing, or it is malformed",
-        "K03 F06", _VERIFY, "bad-sectors",
+        "K03 F06", _VERIFY, runbook="bad-sectors",
     ),
     BrokerMessage(
         r"Received invalid partition leader epoch entry|New epoch entry .* caused truncation of conflicting",
@@ -237,20 +235,20 @@ MESSAGES = (
         r"log ?start ?offset .* (?:is )?(?:larger|greater) than",
         "org.apache.kafka.common.errors.OffsetOutOfRangeException", "0.11 to 4.4",
         "the log start offset is above the end of the log: a broker deletes all segments",
-        "K02", _VERIFY, "delete-records",
+        "K02", _VERIFY, runbook="delete-records",
     ),
     # --- meta.properties, partition.metadata, directories
     BrokerMessage(
         r"Duplicate log directories? (?:found|are found)|Duplicate log director", "java.lang.IllegalStateException",
         "1.0 to 4.4",
         "one partition lies in two log directories of a broker: it does not start with both",
-        "F12", ("verify", "LOGDIR", "LOGDIR2"), "moving",
+        "F12", ("verify", "LOGDIR", "LOGDIR2"), runbook="moving",
     ),
     BrokerMessage(
         r"Found directory .* is not in the form of topic-partition",
         _KAFKA, "0.8 to 4.4",
         "a directory in the log directory is none of a partition, as lost+found or a copy: the broker does not start",
-        "F11", _VERIFY, "not-starting",
+        "F11", _VERIFY, runbook="not-starting",
     ),
     BrokerMessage(
         r"InconsistentClusterId|cluster\.?id .* (?:doesn't|does not) match|Invalid cluster\.?id",
@@ -286,7 +284,7 @@ MESSAGES = (
     BrokerMessage(
         r"partition\.metadata|(?:reading|writing|in|version of) partition metadata file", _STORAGE, "2.8 to 4.4",
         "the file with the topic id of a partition is missing or malformed, often empty after a power loss",
-        "K05", _VERIFY, "not-starting",
+        "K05", _VERIFY, runbook="not-starting",
     ),
     BrokerMessage(
         r"[Ss]tray (?:log|replica|partition|dir)|-stray\b|Found stray", _LOGGED, "3.0 to 4.4",
@@ -309,19 +307,19 @@ MESSAGES = (
     BrokerMessage(
         r"No space left on device|disk is full|ENOSPC", _IO, "0.8 to 4.4",
         "the disk is full: the broker takes the log directory offline; checkpoints may be left empty",
-        "K03 L02", ("du", "LOGDIR"), "disk-full",
+        "K03 L02", ("du", "LOGDIR"), runbook="disk-full",
     ),
     BrokerMessage(
         r"Input/output error|EIO\b|Read-only file system", _IO, "0.8 to 4.4",
         "the disk fails: every read may be its last",
-        "F06", _VERIFY, "bad-sectors",
+        "F06", _VERIFY, runbook="bad-sectors",
     ),
     BrokerMessage(
         r"Stopping serving (?:logs|replicas) in dir|Log ?dir(?:ectory)? \S+ is (?:already )?offline|"
         r"Shutdown broker because all log dirs|LogDirFailure|KafkaStorageException",
         _STORAGE, "1.0 to 4.4",
         "the broker has taken a log directory offline after an error of reading or writing: the line before says which",
-        "F06 K03", ("verify", "LOGDIR", "--start", "auto"), "bad-sectors",
+        "F06 K03", ("verify", "LOGDIR", "--start", "auto"), runbook="bad-sectors",
     ),
     BrokerMessage(
         r"Too many open files", _IO, "0.8 to 4.4",
@@ -332,7 +330,7 @@ MESSAGES = (
         r"There was an error in one of the threads during (?:logs loading|LogManager)",
         _STORAGE, "0.8 to 4.4",
         "a log could not be loaded or written: the cause follows in the same trace",
-        "", ("verify", "LOGDIR", "--start", "auto"), "not-starting",
+        "", ("verify", "LOGDIR", "--start", "auto"), runbook="not-starting",
     ),
     # --- the cleaner
     BrokerMessage(
@@ -340,7 +338,7 @@ MESSAGES = (
         r"Marking its partition .* as uncleanable",
         "java.lang.IllegalStateException", "0.9 to 4.4",
         "the cleaner has met a segment that it cannot read: nothing is compacted until it is mended, and disks fill",
-        "B01 C01 O03", ("retention", "LOGDIR", "--compaction"), "disk-full",
+        "B01 C01 O03", ("retention", "LOGDIR", "--compaction"), runbook="disk-full",
     ),
     BrokerMessage(
         r"This log contains a message larger than maximum allowable size|offset map",
@@ -357,14 +355,14 @@ MESSAGES = (
     BrokerMessage(
         r"Inconsistent snapshot state", "java.lang.IllegalStateException", "3.0 to 4.4",
         "the metadata log begins above 0, and the snapshot of what was below is missing",
-        "L18", _VERIFY, "not-starting",
+        "L18", _VERIFY, runbook="not-starting",
     ),
     BrokerMessage(
         r"Error (?:replaying|applying|loading) metadata|Encountered (?:fatal|metadata) .*fault|"
         r"unexpected metadata location",
         "org.apache.kafka.server.fault.FaultHandlerException", "3.3 to 4.4",
         "a record of the metadata log cannot be read or applied: the node ends",
-        "B01", ("cluster", "LOGDIR"), "not-starting",
+        "B01", ("cluster", "LOGDIR"), runbook="not-starting",
     ),
     BrokerMessage(
         r"quorum-state|QuorumStateStore", "java.io.UncheckedIOException", "2.8 to 4.4",
@@ -376,14 +374,14 @@ MESSAGES = (
         r"OffsetOutOfRange|Fetch position .* is out of range|offset .* is out of range|OFFSET_OUT_OF_RANGE",
         "org.apache.kafka.common.errors.OffsetOutOfRangeException", "0.8 to 4.4",
         "a group committed an offset that is below the log start, or above the end: auto.offset.reset applies",
-        "K01 L14 L15", ("groups", "LOGDIR", "--lag"), "consumers-stuck",
+        "K01 L14 L15", ("groups", "LOGDIR", "--lag"), runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"Received exception when fetching the next record|please seek past the record|"
         r"Record for partition .* at offset .* is invalid",
         _KAFKA, "0.10 to 4.4",
         "a consumer stopped at a batch that is damaged: every consumer does, at that offset",
-        "B01 C01 R01", ("find-offset", "LOGDIR/TOPIC-N", "OFFSET"), "consumers-stuck",
+        "B01 C01 R01", ("find-offset", "LOGDIR/TOPIC-N", "OFFSET"), runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"diverg(?:ing|ed) epoch|LogTruncation|Truncation detected|log truncation", "LogTruncationException",
@@ -400,19 +398,19 @@ MESSAGES = (
     BrokerMessage(
         r"NotEnoughReplicas|NOT_ENOUGH_REPLICAS|fewer in-sync replicas", "NotEnoughReplicasException", "0.8 to 4.4",
         "fewer replicas than min.insync.replicas are in sync: find out why the others are not before one is elected",
-        "", ("verify", "--replicas", "LOGDIR", "OTHER"), "replicas-damaged",
+        "", ("verify", "--replicas", "LOGDIR", "OTHER"), runbook="replicas-damaged",
     ),
     BrokerMessage(
         r"[Uu]nclean leader election", _LOGGED, "0.8 to 4.4",
         "a replica that was not in sync leads: what only the others had is cut from them",
-        "D01 K08", ("verify", "--replicas", "LOGDIR", "OTHER"), "replicas-damaged",
+        "D01 K08", ("verify", "--replicas", "LOGDIR", "OTHER"), runbook="replicas-damaged",
     ),
     BrokerMessage(
         r"Error (?:loading|while loading|reading) (?:offsets|group metadata|transaction metadata)|"
         r"CoordinatorLoadInProgress|COORDINATOR_LOAD_IN_PROGRESS|Unknown group metadata (?:message )?version",
         "org.apache.kafka.common.errors.CoordinatorLoadInProgressException", "0.9 to 4.4",
         "a coordinator reads __consumer_offsets or __transaction_state: a damaged or very large log keeps it at that",
-        "B01 R07", ("groups", "LOGDIR"), "consumers-stuck",
+        "B01 R07", ("groups", "LOGDIR"), runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"RemoteStorageException|RemoteResourceNotFound|Error occurred while (?:copying|reading) .*remote",

@@ -119,8 +119,8 @@ def salvaged(main: Callable[[], Any], folder: str) -> int:
     from kdump.api.verdict import verify
     from kdump.finding import Code, Severity
 
-    # Nobody can tell which epoch is wrong where what lay between two stays out; an entry of time 0 is all zeros; offsets
-    # that a source had twice are kept twice.
+    # Nobody can tell which epoch is wrong where what lay between two stays out; an entry of time 0 is all zeros; what a
+    # source had twice is kept twice.
     not_known = (Code.E01, Code.E03, Code.F15, Code.O08, Code.T02)
 
     rows = [json.loads(line) for path in Path(folder).glob("*.jsonl") for line in path.read_text().splitlines()]

@@ -160,7 +160,11 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     found = {row["type"] for row in whole(CLEAN / "node1", "--print-data-log")}
     found |= {row["type"] for row in rows(["dump", "--stats", "--format", "json", node])}
     found |= {row["type"] for row in rows(["verify", "--format", "json", f"{node}/txn-0"])}
-    for args in (["--start", "clean", "damage/intact/compacted/logdir"], ["log-l19-hole-alone"], ["log-o08-offsets-twice"]):
+    for args in (
+        ["--start", "clean", "damage/intact/compacted/logdir"],
+        ["log-l19-hole-alone"],
+        ["log-o08-offsets-twice"],
+    ):
         found |= {row["type"] for row in rows(["verify", "--format", "json", *args])}
     found |= {row["type"] for row in rows(["truncate", "--format", "json", "--at-damage", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["find-offset", "--format", "json", f"{node}/txn-0", "0"])}

@@ -78,7 +78,8 @@ def test_an_overlap_in_the_middle_is_kept_with_what_follows_it(tmp_path: Path) -
         write(tmp_path / copy / "events-0", files)
     found = [one for one in rows(tmp_path, "verify", "a") if one["type"] in ("finding", "loss")]
     assert [(one["type"], one.get("code"), one["offset"]) for one in found if one.get("severity") != "note"] == [
-        ("finding", "O03", 15)
+        ("finding", "O03", 15),
+        ("finding", "O08", 15),
     ]
     made = rows(tmp_path, "salvage", "a", "b", "--to", "out")
     assert [(one["offset"], one["lastOffset"], one["sources"]) for one in made if one["type"] == "kept"] == [
@@ -112,7 +113,7 @@ def test_an_abort_that_the_index_lacks_is_found_beside_offsets_that_are_there_tw
     rest = [batch(4 if is_over else 3, [b"z"])]
     write(tmp_path, below("d/t-0", segment(0, [*aborted, *twice, *rest]) | index | {"leader-epoch-checkpoint": EPOCHS}))
     found = rows(tmp_path, "verify", "d")
-    assert [row["code"] for row in found if row.get("severity") == "error"] == ["O03", "A04"]
+    assert [row["code"] for row in found if row.get("severity") == "error"] == ["O03", "O08", "A04"]
     assert [row["command"].split()[1] for row in found if row["type"] == "step"] == ["reindex"]
     made = rows(tmp_path, "salvage", "d/t-0", "--to", "out")
     records = sum(row["records"] for row in made if row["type"] in ("kept", "divergent"))

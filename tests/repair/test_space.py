@@ -9,6 +9,7 @@ import pytest
 
 from kdump.finding import Code, Finding
 from kdump.repair.truncate import LogDamage
+from tests.support.make_fixtures import topic_id
 from tests.support.partitions import Files, below, checkpoint, meta, name, segment, snapshot, write
 from tests.support.runs import run_kdump
 from tests.support.segments import batch
@@ -34,7 +35,7 @@ def data(*loose: int, end: bytes = bytes(60_000), without: tuple[int, ...] = ())
     for base, parts in PARTS.items():
         files |= segment(base, [part for at, part in enumerate(parts, base) if at not in without], interval=1)
         files[name(base)] += end if base in loose else b""
-    files |= {"leader-epoch-checkpoint": checkpoint((0, 0)), name(12, "snapshot"): snapshot()}
+    files |= topic_id("C") | {"leader-epoch-checkpoint": checkpoint((0, 0)), name(12, "snapshot"): snapshot()}
     beside = {"meta.properties": meta(1), ".kafka_cleanshutdown": b""}
     return below("data", below("users-0", files) | beside)
 

@@ -73,13 +73,16 @@ def test_a_copy_that_lacks_a_log_is_damaged_and_another_heals_it(tmp_path: Path)
 
 
 # --- base offsets that cannot be --------------------------------------------------------------------------------
-def test_two_batches_with_base_offsets_that_cannot_be_do_not_rename_their_log(tmp_path: Path) -> None:
+def test_two_batches_with_base_offsets_that_cannot_be_are_restored_where_files_know_the_end(tmp_path: Path) -> None:
+    """They fill the log up to the end that snapshots and checkpoints have; the log keeps its name."""
     source = copy_tree(INTACT / "none" / "logdir", tmp_path / "d") / "plain-0"
     for position, data in ((3746, "0900000000000124"), (3956, "5100000000000127")):
         put(source / name(240), position, bytes.fromhex(data))
     done = done_of(tmp_path, source)
-    assert losses(done) == [(292, 294, "doubtful", ["O02"]), (295, 296, "doubtful", ["O02"])]
-    assert (done.salvaged.log_end_offset, done.records_lost, done.ranges_unknown) == (292, 5, 0)
+    assert losses(done) == []
+    assert (done.salvaged.log_end_offset, done.records_lost, done.ranges_unknown) == (297, 0, 0)
+    intact = INTACT / "none" / "logdir" / "plain-0" / name(240)
+    assert (Path(done.path) / name(240)).read_bytes() == intact.read_bytes()
 
 
 PARTS = [batch(at, [b"v"]) for at in range(20)]

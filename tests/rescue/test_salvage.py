@@ -1396,7 +1396,7 @@ def test_what_is_kept_beside_new_partitions_has_one_line_and_alone_all_of_it(tmp
     shutil.rmtree(tmp_path / "out" / "u-1")
     text = " ".join(run_kdump(command, tmp_path).stdout.decode().split())
     (kept,) = re.findall("kept from a former run: (.*?) next", text)
-    assert kept.startswith("t-0 -> out/t-0: offsets 0..1 ")
+    assert kept.startswith("t-0 -> out/t-0: offsets 0..1, ")
     assert kept.endswith("; nothing is lost; the same command once more says what to do")
     again = run_kdump(command, tmp_path).stdout.decode()
     assert "  what became of every offset: out/t-0.salvage.jsonl\n" in again

@@ -85,6 +85,7 @@ def intact(log_dir: Path) -> Path:
         name(10, "snapshot"): snapshot(),
         name(16, "snapshot"): snapshot(),
         "leader-epoch-checkpoint": b"0\n2\n0 0\n7 8\n",
+        "partition.metadata": b"version: 0\ntopic_id: CCCCCCCCCCCCCCCCCCCCCA\n",
     }
     write(log_dir / PARTITION, files)
     (log_dir / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":-1}')
