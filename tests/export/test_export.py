@@ -31,9 +31,9 @@ from kdump.rows import json_lines as jsonl
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.object_store import RemoteSource
 from tests.support.damage_cases import damage_cases
-from tests.support.fleet import NODE, fleet, log_dirs
+from tests.support.fleet import NODE, fleet, log_dirs, twice
 from tests.support.partitions import Files, name, segment, write
-from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record, batch
 from tests.support.tables import WHOLE, sorted_rows, split_table, state_table, whole_table
 
@@ -306,7 +306,6 @@ def read_back(target: Path, kind: str) -> pa.Table:
 
 @pytest.mark.parametrize("table", ROWS)
 def test_parquet_read_back_has_the_rows(table: str, tree: list[str], tmp_path: Path) -> None:
-    tree = [*tree, str(copy_tree(FIXTURES / "log-o08-offsets-twice", tmp_path / "twice-0"))]
     run = export("--table", table, "--to", tmp_path / "out", *tree)
     assert run.exit_code == 6, run.output  # damage, and a FIFO and a link among the logs
     local = split_table(tree, table) if table in SPLIT else whole_table(tree, table)
@@ -589,7 +588,7 @@ def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path)
     store = fsspec.filesystem("memory")
     case = next(one for one in damage_cases(FIXTURES / "damage") if one.name == "b01-payload-mid-last")
     tree = case.build(tmp_path / "logdir")
-    copy_tree(FIXTURES / "log-o08-offsets-twice", tree / "twice-0")
+    twice(tree)
     root = f"/{tmp_path.name}-{table}/logdir"
     for path in tree.rglob("*"):
         if path.is_file():

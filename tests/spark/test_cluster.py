@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.export.tables import TABLES
-from tests.support.fleet import NODE
+from tests.support.fleet import NODE, twice
 from tests.support.standalone import master, why_nothing_can_be_hidden, worker
 from tests.support.tables import local_table, sorted_rows
 
@@ -40,6 +40,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("disk")
     (folder / "data").mkdir()
     shutil.copytree(NODE, folder / "data" / "node", symlinks=True)
+    twice(folder / "data" / "node")
     with (folder / "data" / "node" / "txn-0" / f"{0:020}.log").open("r+b") as log:
         log.seek(500)
         log.write(b"X")

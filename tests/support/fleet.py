@@ -29,6 +29,7 @@ def fleet(root: Path, *, every: int = 12) -> list[str]:
         case.build(root / "damaged" / case.name)
     for release in sorted(OLD.iterdir())[:2]:
         shutil.copytree(release, root / "old" / release.name)
+    twice(root / "twice")
     junk = root / "junk" / "orders-0"
     junk.mkdir(parents=True)
     (junk / f"{0:020}.log").write_bytes(random.Random(11).randbytes(100_000))
@@ -36,6 +37,11 @@ def fleet(root: Path, *, every: int = 12) -> list[str]:
     os.mkfifo(junk / f"{2000:020}.log")
     (junk / f"{3000:020}.log").symlink_to(junk / "nowhere")
     return log_dirs(root)
+
+
+def twice(log_dir: Path) -> None:
+    """Put a partition into a log directory that has some offsets twice."""
+    shutil.copytree(FIXTURES / "log-o08-offsets-twice", log_dir / "twice-0")
 
 
 def log_dirs(root: Path) -> list[str]:
