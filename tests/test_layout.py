@@ -124,6 +124,8 @@ HELD = {
     ),
     "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
     "tests/state/test_cluster_check.py": "state.cluster_check",
+    "tests/render/emit/test_commands.py": "render.emit.commands",
+    "tests/render/emit/test_strimzi.py": "render.emit.strimzi",
     "tests/state/test_spill.py": "storage.nameless_file",
     "tests/state/test_transactions.py": (
         "cli.transactions state.doubt state.open_transactions state.transaction_coordinator"

@@ -101,6 +101,26 @@ class ClusterRow(Value):
     fields: dict[str, Any]  # by Kafka's names, those of the record that a snapshot of this state would hold
 
 
+class NodeDirectory(Value):
+    """A log directory that the user named: what its meta.properties says, null where it does not."""
+
+    path: str  # as the user wrote it
+    cluster: str | None  # cluster.id
+    node: int | None  # node.id
+    directory: str | None  # directory.id
+
+
+class ClusterOrigin(Value):
+    """What a cluster can be made again of, beside its rows; they follow."""
+
+    path: str  # of the metadata log that was read
+    offset: int  # the state is that before this one
+    cluster: str | None  # cluster.id of its log directory
+    directories: tuple[NodeDirectory, ...]  # all that were named
+    voters: list[dict[str, Any]]  # of the KRaftVoters record, empty for none
+    is_whole: bool  # the metadata log and its snapshots begin where the cluster began
+
+
 class Remark(Value):
     """What a person has to know about an answer."""
 

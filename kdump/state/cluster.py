@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.format.java_values import ABOVE_ALL
 from kdump.item import Progress
-from kdump.rows.coordinators import ChangeRow, ClusterRow, Remark
+from kdump.rows.coordinators import ChangeRow, ClusterOrigin, ClusterRow, NodeDirectory, Remark
 from kdump.state.cluster_check import check
 from kdump.state.copies import Copies, told_once
 from kdump.state.metadata_image import TOPIC_CONFIG, Secret, SetBy, same
@@ -22,7 +22,7 @@ from kdump.storage.names import METADATA_TOPIC
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.finding import Finding
     from kdump.format.read_limits import ReadLimits
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
     from kdump.state.metadata_log import Begun
     from kdump.state.partition_log import Cut, Steps
+    from kdump.storage.log_dir import LogDir
     from kdump.storage.partition_dir import PartitionDir
 
     ClusterItem = (
         ClusterRow
+        | ClusterOrigin
         | ChangeRow
         | Horizon
         | CopyChosen
@@ -66,6 +68,7 @@ class ClusterOptions(Value):
     checks: tuple[str, ...]  # log directories that are compared with the state
     limits: ReadLimits  # what is read at most
     progress: bool = False  # yield how far it is
+    origin: bool = False  # yield what else the cluster can be made again of
 
     @property
     def untils(self) -> tuple[Until, ...]:
@@ -83,9 +86,9 @@ def cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]:
         options: what was asked for.
 
     Yields:
-        what was chosen and found, the Horizon, ClusterRows kind by kind; with `diff` ChangeRows by offset in the place
-        of the rows; then what is wrong with the log directories that are checked. In between, with `progress`, how far
-        it is.
+        what was chosen and found, the Horizon, with `origin` the ClusterOrigin, ClusterRows kind by kind; with `diff`
+        ChangeRows by offset in the place of the rows; then what is wrong with the log directories that are checked. In
+        between, with `progress`, how far it is.
 
     Reports: R07, M01 to M05; what is wrong with a damaged log or snapshot.
     """
@@ -105,7 +108,7 @@ def _cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]
         return
     total = _PASSES * copies.size(KEY) if options.progress else 0
     directory, chosen = copies.choose(KEY, options.limits.max_batch_bytes)
-    for item in up_to(total, directory.path, _state(directory, chosen, options, held)):
+    for item in up_to(total, directory.path, _state(directory, chosen, options, held, copies.log_dirs.values())):
         if not isinstance(item, Progress):
             yield item
         elif options.progress:
@@ -113,7 +116,11 @@ def _cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]
 
 
 def _state(
-    directory: PartitionDir, chosen: CopyChosen | None, options: ClusterOptions, held: list[Finding | OpenFailure]
+    directory: PartitionDir,
+    chosen: CopyChosen | None,
+    options: ClusterOptions,
+    held: list[Finding | OpenFailure],
+    log_dirs: Iterable[LogDir],
 ) -> Iterator[ClusterItem]:
     if chosen is not None:
         yield chosen
@@ -129,11 +136,12 @@ def _state(
     yield from held
     yield from _remarks(log, begun, cuts, options)
     yield log.horizon(begun)
+    if options.origin:
+        yield _origin(directory, begun, cuts[0], log_dirs)
     yield from rows
     yield from log.checked()
     if options.checks:
-        of_cluster = directory.log_dir.properties.get("cluster.id")
-        yield from check(begun.image, None if of_cluster is None else str(of_cluster), options.checks)
+        yield from check(begun.image, directory.log_dir.property_text("cluster.id"), options.checks)
 
 
 def _remarks(log: MetadataLog, begun: Begun, cuts: list[Cut], options: ClusterOptions) -> Iterator[Remark]:
@@ -147,6 +155,17 @@ def _remarks(log: MetadataLog, begun: Begun, cuts: list[Cut], options: ClusterOp
         )
     if options.at_offset is not None and options.at_offset >= log.end_offset:
         yield Remark(f"{name}: offset {options.at_offset} is past the end: the log ends at {log.end_offset}")
+
+
+def _origin(directory: PartitionDir, begun: Begun, cut: Cut, log_dirs: Iterable[LogDir]) -> ClusterOrigin:
+    """Tell what else the cluster can be made again of."""
+    known = tuple(
+        NodeDirectory(one.path, one.property_text("cluster.id"), one.node, one.property_text("directory.id"))
+        for one in log_dirs
+    )
+    cluster = directory.log_dir.property_text("cluster.id")
+    offset = max(begun.begin, cut.offset)
+    return ClusterOrigin(directory.path, offset, cluster, known, begun.image.voters, begun.image.is_whole)
 
 
 def _wants(options: ClusterOptions, kind: str, fields: dict[str, Any]) -> bool:

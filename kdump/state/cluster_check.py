@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.state.metadata_image import MetadataImage
-    from kdump.storage.log_dir import LogDir
     from kdump.storage.partition_dir import PartitionDir
 
 _NOWHERE = (MIGRATING, UNASSIGNED, LOST)
@@ -92,18 +91,13 @@ def _given(image: MetadataImage, cluster: str | None, path: str) -> _Given | lis
     if log_dir.node is None:
         why = meta.failure.sentence if meta.failure is not None else f"{meta.path}: it has no node.id"
         return [*meta.findings, OpenFailure(path, "other", f"{path}: nobody knows whose it is: {why}")]
-    its = _Given(path, log_dir.node, _text(log_dir, "directory.id"), directory.partitions)
-    finding = _as_whole(image, cluster, meta.path, its, _text(log_dir, "cluster.id"))
+    its = _Given(path, log_dir.node, log_dir.property_text("directory.id"), directory.partitions)
+    finding = _as_whole(image, cluster, meta.path, its, log_dir.property_text("cluster.id"))
     if finding is not None:
         return [finding]
     if its.node not in image.brokers():  # a controller: it has the metadata log alone
         return [Remark(f"{path}: node {its.node} is a controller: it has no partitions of brokers")]
     return its
-
-
-def _text(log_dir: LogDir, name: str) -> str | None:
-    value = log_dir.properties.get(name)
-    return None if value is None else str(value)
 
 
 def _as_whole(

@@ -24,6 +24,7 @@ from kdump.storage.segment import UnreadableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kdump.storage.log_dir import LogDir
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
@@ -55,10 +56,12 @@ class Copies:
 
     Attributes:
         partitions: the directories by topic and number, in order.
+        log_dirs: the log directories that they are in, by path, in order.
     """
 
     def __init__(self, paths: Iterable[str], report: Callable[[Finding | OpenFailure], None]) -> None:
         self._report = report
+        self.log_dirs: dict[str, LogDir] = {}
         found: dict[tuple[str, int], dict[str, PartitionDir]] = {}
         for path, is_directory in expanded(paths):
             if not is_directory:
@@ -69,6 +72,7 @@ class Copies:
                 why = "permission" if one.path == path else "skipped"
                 report(OpenFailure(one.path, why, one.sentence))
             directory.log_dir.on_read = partial(_told, report)
+            self.log_dirs.setdefault(directory.log_dir.path, directory.log_dir)
             if not (directory.partitions or directory.contents.files or directory.contents.skipped):
                 report(no_kafka_files(path))
             for kind in (FileKind.LOG_START, FileKind.CLEANER) if directory.partitions else ():

@@ -45,8 +45,9 @@ KINDS = (
 )
 """What there are rows of, in their order."""
 
-_METADATA_VERSION = "metadata.version"
-_KRAFT_VERSION = "kraft.version"  # is in control records, not in the image
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"  # is in control records, not in the image
+_VOTERS = 6  # ControlRecordType.KRAFT_VOTERS
 _DIRECTORIES_SINCE = 17  # metadata.version 3.7-IV2: partition records have directories
 _SCRAM_SECRETS = ("salt", "storedKey", "serverKey")
 _PASSWORDS = (
@@ -163,6 +164,7 @@ class MetadataImage:
         self._now = NOWHERE
         self.is_whole = True
         self.last_contained: int | None = None
+        self.voters: list[Fields] = []  # of the newest KRaftVoters record; empty where the configuration has them
         self.is_finished = False  # the footer of the snapshot was read
         self.gone: dict[tuple[str, str], SetBy] = {}  # by kind and name, the record that has removed it
 
@@ -185,8 +187,7 @@ class MetadataImage:
                 continue
             key, value = read(chunk.view, row)
             if batches[at + layout.MAGIC] >= layout.MAGIC_V2 and batches[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
-                if of_snapshot:
-                    self._control(key, value)
+                self._control(key, value, of_snapshot=of_snapshot)
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
             place = CommitPlace(path, *where, offset, row[layout.R_TIMESTAMP])
@@ -203,9 +204,17 @@ class MetadataImage:
             self._now = NOWHERE if of_snapshot else SetBy(place.timestamp, offset)
             self._take(place, record)
 
-    def _control(self, key: bytes | None, value: bytes | None) -> None:
-        """Read header and footer of a snapshot. Source: ControlRecordType, SnapshotHeaderRecord."""
+    def _control(self, key: bytes | None, value: bytes | None, *, of_snapshot: bool) -> None:
+        """Read the voters, and header and footer of a snapshot. Source: ControlRecordType, SnapshotHeaderRecord."""
         number = int.from_bytes(key[2:4]) if key else -1
+        if number == _VOTERS:
+            from kdump.decode.control import control_object  # few clusters have them, and few runs want them
+
+            made = control_object(key, value)
+            data: Any = None if made is None else made["data"]
+            self.voters = self.voters if data is None else data["voters"]
+        if not of_snapshot:
+            return
         if number == 3 and value is not None and len(value) >= 10:
             self.last_contained = int.from_bytes(value[2:10], signed=True)
         self.is_finished = self.is_finished or number == 4
@@ -385,9 +394,9 @@ class MetadataImage:
 
     def _feature(self, data: Fields) -> str:
         name = data["name"]
-        if name == _KRAFT_VERSION:
+        if name == KRAFT_VERSION:
             return ""
-        if name != _METADATA_VERSION and not data["featureLevel"]:
+        if name != METADATA_VERSION and not data["featureLevel"]:
             self._remove("feature", name)
             return ""
         return self._set("feature", name, data)
@@ -513,7 +522,7 @@ class MetadataImage:
             for name in ("leaderRecoveryState", "eligibleLeaderReplicas", "lastKnownElr"):
                 if not shown.get(name):
                     shown.pop(name, None)
-            level = self._rows["feature"].get(_METADATA_VERSION)
+            level = self._rows["feature"].get(METADATA_VERSION)
             if level is not None and level.fields["featureLevel"] < _DIRECTORIES_SINCE:
                 shown.pop("directories", None)
             return shown

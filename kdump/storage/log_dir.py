@@ -112,6 +112,11 @@ class LogDir:
         entries = (self._files.get(kind) or StateFile(self.path_of(kind), kind, self.cache)).entries
         return {one.name: one.value for one in entries if isinstance(one, Property)}
 
+    def property_text(self, name: str) -> str | None:
+        """Return what meta.properties says, as text; None where it does not."""
+        value = self.properties.get(name)
+        return None if value is None else str(value)
+
     @property
     def node(self) -> int | None:
         """The broker that it belongs to, None where meta.properties does not say it."""

@@ -17,11 +17,22 @@ if TYPE_CHECKING:
     from typing import Self
 
 _PLAIN = pattern(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)  # zsh looks up a program for =WORD
-PROGRAMS = ("kdump", "chmod", "chown", "cp", "kafka-transactions.sh", "mkdir", "mv", "pip")
+PROGRAMS = (
+    *("kdump", "chmod", "chown", "cp", "mkdir", "mv", "pip"),
+    *("kafka-acls.sh", "kafka-configs.sh", "kafka-reassign-partitions.sh", "kafka-storage.sh", "kafka-topics.sh"),
+    "kafka-transactions.sh",
+)
 """Those of which kdump writes commands."""
 
+_END_OF_LINES = "END"
 _MOVES = 12  # files that are renamed in one line
 _MOST_PATHS = 4  # that a command to paste has
+
+
+class ShellVariable(str):
+    """A word of a command that a variable of the shell has: its name, in capitals."""
+
+    __slots__ = ()
 
 
 class ShellCommand(str):
@@ -72,6 +83,8 @@ class ShellCommand(str):
 
 def _quoted(word: str) -> str:
     """A word as a shell reads it."""
+    if isinstance(word, ShellVariable):
+        return f'"${word}"'
     if _PLAIN.fullmatch(word):
         return word
     if word.isprintable():  # or empty
@@ -92,6 +105,17 @@ def _is_byte(char: str) -> bool:
 def named(path: str) -> str:
     """Return a path as a word that is not taken for an option."""
     return f"./{path}" if path.startswith("-") else path
+
+
+def fed(command: ShellCommand, lines: Sequence[str]) -> str:
+    """Return a command that reads lines from standard input, as a shell reads both.
+
+    Args:
+        command: it comes first.
+        lines: printable ones; the shell changes nothing in them.
+    """
+    assert all(one.isprintable() and one != _END_OF_LINES for one in lines)
+    return "\n".join([f"{command} <<'{_END_OF_LINES}'", *lines, _END_OF_LINES])
 
 
 def operand(name: str, *options: str) -> tuple[str, ...]:

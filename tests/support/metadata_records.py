@@ -145,6 +145,30 @@ def quota(user: str | None, key: str, value: float | None) -> Record:
     return framed(14, 0, entity + text(key) + struct.pack(">d?", value or 0.0, value is None))
 
 
+def quotas(entity: Sequence[tuple[str, str | None]], key: str, value: float) -> Record:
+    """ClientQuotaRecord of an entity of several parts."""
+    parts = many([text(kind) + text(name) + unsigned(0) for kind, name in entity])
+    return framed(14, 0, parts + text(key) + struct.pack(">d?", value, False))
+
+
+def acl(number: int, principal: str, place: tuple[int, str, int], operation: int, permission: int = 3) -> Record:
+    """AccessControlEntryRecord, from every host; the place is resource type, name and pattern type."""
+    kind, name, pattern = place
+    fields = raw(uuid(number)) + struct.pack(">b", kind) + text(name) + struct.pack(">b", pattern)
+    return framed(18, 0, fields + text(principal) + text("*") + struct.pack(">bb", operation, permission))
+
+
+def voters(*found: tuple[int, str, str, int]) -> Record:
+    """KRaftVoters, a control record: id, directory id, host and port of each. Source: VotersRecord."""
+    rows = []
+    for number, directory, host, port in found:
+        point = text("CONTROLLER") + text(host) + struct.pack(">H", port) + unsigned(0)
+        rows.append(
+            struct.pack(">i", number) + raw(directory) + many([point]) + struct.pack(">hh", 0, 1) + unsigned(0) * 2
+        )
+    return Record(struct.pack(">h", 0) + many(rows) + unsigned(0), struct.pack(">hh", 0, 6))
+
+
 BEGIN, END, ABORT = framed(23, 0, b""), framed(24, 0, b""), framed(25, 0, b"")
 
 

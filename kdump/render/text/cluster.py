@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 HIDDEN = "hidden"  # a secret
 _SPECIAL = ' "='
 _PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
-_ACL_RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional-id", 6: "delegation-token", 7: "user"}
-_PATTERNS = {1: "any", 2: "match", 3: "literal", 4: "prefixed"}
-_PERMISSIONS = {2: "deny", 3: "allow"}
+ACL_RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional-id", 6: "delegation-token", 7: "user"}
+ACL_PATTERNS = {1: "any", 2: "match", 3: "literal", 4: "prefixed"}
+ACL_PERMISSIONS = {2: "deny", 3: "allow"}
 _OPERATIONS = [
     "unknown",
     "any",
@@ -69,7 +69,8 @@ def _named(names: dict[int, str], number: int) -> str:
     return names.get(number, str(number))
 
 
-def _operation(number: int) -> str:
+def acl_operation(number: int) -> str:
+    """Return the name of what an ACL allows or denies, by its number. Source: AclOperation."""
     return _OPERATIONS[number] if 0 <= number < len(_OPERATIONS) else str(number)
 
 
@@ -81,7 +82,8 @@ def _directories(values: Iterable[str] | None) -> str:
     return ",".join(_IDS.get(one, one) for one in values or ()) or "none"
 
 
-def _end_points(fields: Fields) -> str:
+def end_points(fields: Fields) -> str:
+    """Return the listeners of a broker or a controller."""
     points = fields["endPoints"]
     return (
         ",".join(
@@ -92,8 +94,8 @@ def _end_points(fields: Fields) -> str:
     )
 
 
-def _level(fields: Fields) -> str:
-    """The release that a level of metadata.version is of."""
+def release_of(fields: Fields) -> str:
+    """Return the release that a level of metadata.version is of; empty for one that is not known, or no such level."""
     if fields["name"] != "metadata.version":
         return ""
     levels: dict[str, str] = table(newest()).feature("metadata.version")
@@ -104,8 +106,8 @@ def _value(fields: Fields) -> str:
     return HIDDEN if fields["value"] is None else str(fields["value"])
 
 
-def _number(value: float | str) -> str:
-    """A double as people write it: whole ones without a fraction."""
+def number_text(value: float | str) -> str:
+    """Return a double as people write it: whole ones without a fraction."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e18 else str(value)
 
 
@@ -147,13 +149,13 @@ _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Fields], tuple[str, ...]]]] 
             str(one["brokerId"]),
             _state(one),
             one["rack"] or "",
-            _end_points(one).replace(",", ", "),
+            end_points(one).replace(",", ", "),
             _directories(one.get("logDirs")).replace(",", ", "),
         ),
     ),
     "controller": (
         ("controller", "listeners", "incarnation"),
-        lambda one: (str(one["controllerId"]), _end_points(one).replace(",", ", "), one["incarnationId"]),
+        lambda one: (str(one["controllerId"]), end_points(one).replace(",", ", "), one["incarnationId"]),
     ),
     "topic": (("topic", "id"), lambda one: (one["name"], one["topicId"])),
     "partition": (
@@ -175,19 +177,19 @@ _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Fields], tuple[str, ...]]]] 
             _value(one),
         ),
     ),
-    "feature": (("feature", "level", ""), lambda one: (one["name"], str(one["featureLevel"]), _level(one))),
+    "feature": (("feature", "level", ""), lambda one: (one["name"], str(one["featureLevel"]), release_of(one))),
     "quota": (
         ("quota of", "name", "value"),
-        lambda one: (entity_name(one["entity"]), one["key"], _number(one["value"])),
+        lambda one: (entity_name(one["entity"]), one["key"], number_text(one["value"])),
     ),
     "acl": (
         ("acl", "principal", "operation", "resource", "pattern", "host"),
         lambda one: (
-            _named(_PERMISSIONS, one["permissionType"]),
+            _named(ACL_PERMISSIONS, one["permissionType"]),
             one["principal"],
-            _operation(one["operation"]),
-            f"{_named(_ACL_RESOURCES, one['resourceType'])} {one['resourceName']}",
-            _named(_PATTERNS, one["patternType"]),
+            acl_operation(one["operation"]),
+            f"{_named(ACL_RESOURCES, one['resourceType'])} {one['resourceName']}",
+            _named(ACL_PATTERNS, one["patternType"]),
             one["host"],
         ),
     ),

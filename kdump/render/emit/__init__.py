@@ -1,0 +1,1 @@
+"""A cluster as what makes it again: commands of Kafka's own tools, or resources of Strimzi."""
