@@ -87,10 +87,10 @@ def of_cluster(path: Path) -> set[str]:
         kind = row.pop("type")
         if kind in _KINDS and row.get("name") != "kraft.version":
             row.pop("id", None)
-            row = {field: row[field] for field in _FIELDS.get(kind, row)}
+            shown = {field: row[field] for field in _FIELDS.get(kind, row)}
             if kind == "quota":
-                row["entity"].sort(key=str)
-            found.add(f"{kind} {json.dumps(row, sort_keys=True)}")
+                shown["entity"].sort(key=str)
+            found.add(f"{kind} {json.dumps(shown, sort_keys=True)}")
     return found
 
 
