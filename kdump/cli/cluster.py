@@ -30,7 +30,6 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
     usual=("--topic", "--at", "--at-offset", "--diff", "--check", "--emit", "--format"),
     add_help_option=False,
     examples=(
-        "kdump cluster /data --topic orders",
         "kdump cluster /data --diff now-1h end",
         "kdump cluster /data --check /mnt/disk1 --check /mnt/disk2",
         "kdump cluster /data --emit commands > cluster.sh",

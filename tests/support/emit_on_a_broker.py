@@ -47,8 +47,15 @@ def odd(root: Path) -> Path:
     records = [made.broker(1), made.feature("metadata.version", 30), made.feature("group.version", 1)]
     records += [made.feature("transaction.version", 2), made.feature("share.version", 1)]
     for number, name in enumerate(names):
-        records += [made.topic(name, number + 1), made.partition(0, number + 1, [1]), made.partition(1, number + 1, [1])]
-        records += [made.config(2, name, "cleanup.policy", "compact,delete"), made.config(2, name, "retention.ms", "-1")]
+        records += [
+            made.topic(name, number + 1),
+            made.partition(0, number + 1, [1]),
+            made.partition(1, number + 1, [1]),
+        ]
+        records += [
+            made.config(2, name, "cleanup.policy", "compact,delete"),
+            made.config(2, name, "retention.ms", "-1"),
+        ]
     throttled = [("leader.replication.throttled.replicas", "0:1,1:1"), ("follower.replication.throttled.replicas", "")]
     records += [made.config(2, "plain", *one) for one in throttled]
     records += [made.config(4, "", "log.cleaner.threads", "2"), made.config(4, "1", "ssl.cipher.suites", "")]
@@ -56,11 +63,14 @@ def odd(root: Path) -> Path:
     records += [made.config(32, "a group", "share.auto.offset.reset", "earliest")]
     users = ["it's", "a b", "-x", "\u00e4", "$(touch PWN)", "a\nb", "a=b,c", "[x]"]
     for number, user in enumerate(users):
-        records += [made.acl(number, f"User:{user}", (3, user, 4), 3), made.quota(user, "producer_byte_rate", 1.5)]
+        records += [made.acl(number, f"User:{user}", (3, user, 4), 3), made.quota(user, "producer_byte_rate", 15)]
         records += [made.quotas([("user", user), ("client-id", None)], "consumer_byte_rate", 1024)]
-        records += [made.acl(100 + number, f"User:{user}", (2, "plain", 3), one) for one in (3, 4)]
+        records += [made.acl(100 * one + number, f"User:{user}", (2, "plain", 3), one) for one in (3, 4)]
     records += [made.quotas([("user", None), ("client-id", "c d")], "request_percentage", 12.25)]
-    records += [made.quotas([("client-id", "-z")], "producer_byte_rate", 1e12), made.quota(None, "producer_byte_rate", 9)]
+    records += [
+        made.quotas([("client-id", "-z")], "producer_byte_rate", 1e12),
+        made.quota(None, "producer_byte_rate", 9),
+    ]
     records += [made.quotas([("ip", "10.0.0.1")], "connection_creation_rate", 5)]
     records += [made.quotas([("ip", None)], "connection_creation_rate", 6)]
     records += [made.acl(90, "User:ops", (4, "kafka-cluster", 3), 9), made.acl(91, "User:ops", (7, "User:x", 3), 13)]
@@ -77,10 +87,10 @@ def of_cluster(path: Path) -> set[str]:
         kind = row.pop("type")
         if kind in _KINDS and row.get("name") != "kraft.version":
             row.pop("id", None)
-            row = {field: row[field] for field in _FIELDS.get(kind, row)}
+            shown = {field: row[field] for field in _FIELDS.get(kind, row)}
             if kind == "quota":
-                row["entity"].sort(key=str)
-            found.add(f"{kind} {json.dumps(row, sort_keys=True)}")
+                shown["entity"].sort(key=str)
+            found.add(f"{kind} {json.dumps(shown, sort_keys=True)}")
     return found
 
 

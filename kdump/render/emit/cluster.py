@@ -210,7 +210,7 @@ class EmittedCluster(CoordinatorSink, TextLines):
             key = one["principal"], one["host"], *resource, one["permissionType"]
             found.setdefault(key, set()).add(one["operation"])
         return [
-            AclRule(principal, host, kind, name, how, permission, operations=sorted(found[key]))
+            AclRule(principal, host, kind, name, how, permission=permission, operations=sorted(found[key]))
             for key in sorted(found)
             for principal, host, kind, name, how, permission in [key]
         ]
