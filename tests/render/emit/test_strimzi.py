@@ -34,7 +34,7 @@ def read(text: str) -> list[Json]:
         for part in re.split(r"(?m)^---$", text)[1:]
     ]
     try:
-        import yaml  # type: ignore[import-untyped]
+        import yaml
     except ImportError:
         return found
     assert list(yaml.safe_load_all(text)) == found
