@@ -13,7 +13,6 @@ from kdump.format.kinds import FileKind
 from kdump.rescue.scanned_log import BadBytes
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import parse_name
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -181,20 +180,12 @@ class EndEvidence:
             first, last: of the offsets, inclusive.
             ends: up to which offset (exclusive) each copy is of the line.
         """
-        found = []
-        for copy, end in zip(self._copies, ends, strict=True):
-            for name in () if copy.is_carved else copy.directory.listing.files:
-                parsed = parse_name(name)
-                at = parsed.base_offset
-                if parsed.kind is not FileKind.SNAPSHOT or not parsed.is_live or at is None:
-                    continue
-                if first <= at <= min(last, end):
-                    snapshot = copy.directory.file(name, FileKind.SNAPSHOT).snapshot()
-                    if snapshot is not None and snapshot.error is None:
-                        found.append(
-                            OpenThere({one.producer_id: one.current_txn_first_offset for one in snapshot.entries})
-                        )
-        return found
+        return [
+            OpenThere({one.producer_id: one.current_txn_first_offset for one in entries})
+            for copy, end in zip(self._copies, ends, strict=True)
+            if not copy.is_carved
+            for _, entries in copy.snapshots(first, min(last, end))
+        ]
 
     def _aborts_end(self, number: int, last: int) -> int:
         """Up to which offset a copy knows of markers by its transaction indexes, 0 for none.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from contextlib import suppress
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import logs_awaiting_deletion
@@ -167,8 +168,15 @@ class PartitionSalvage:
         """Tell whether missing offsets lie between runs that were carved, and in none: anything may have been there."""
         if not self.is_of_runs:
             return False
-        holes = (one.facts.holes for one in self.read)
-        return not any(some[at] <= first and last <= some[at + 1] for some in holes for at in range(0, len(some), 3))
+        firsts, reached = self._holes_in_runs
+        return not last <= reached[bisect_right(firsts, first)]
+
+    @cached_property
+    def _holes_in_runs(self) -> tuple[list[int], list[int]]:
+        """The first offset of each hole in a log, ascending; before each, and at last, the highest offset so far."""
+        logs = (one.facts.holes for one in self.read)
+        holes = sorted((some[at], some[at + 1]) for some in logs for at in range(0, len(some), 3))
+        return [first for first, _ in holes], list(accumulate((last for _, last in holes), max, initial=-1))
 
     def lost_logs(self, copy: int) -> list[tuple[int, int]]:
         """Return first and last offset of each log that a copy has lost, by the indexes that are left of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property, partial
@@ -14,6 +14,7 @@ from kdump.broker.awaiting_deletion import awaiting_deletion, has_logs, logs_awa
 from kdump.broker.load.swapped_dir import once_swapped
 from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.text_lines import Property
+from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.rows.carved import CarvedRun
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.load.swapped_dir import SwappedDir
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.storage.misplaced import Misplaced
 
 _RUNS = "carve.jsonl"
@@ -274,17 +276,36 @@ class Copy:
             offset, is_sound = self.checkpoint(kind)
             if offset is not None and is_sound:
                 known.append(offset)
-        for name in self.directory.listing.files:
-            found = parse_name(name)
-            if found.kind is FileKind.SNAPSHOT and found.is_live and (found.base_offset or 0) > end:
-                snapshot = self.directory.file(name, FileKind.SNAPSHOT).snapshot()
-                if snapshot is not None and snapshot.error is None:
-                    known.append(found.base_offset or 0)
+        known += [offset for offset, _ in self.snapshots(end + 1, MAX_LONG)]
         if self.logs and self.logs[-1].base is not None:
             with OpenFileCache() as cache, suppress(OSError, UnreadableError):
                 segment = self.segment(self.logs[-1], cache)
                 known.extend((finding.last_offset or -1) + 1 for finding in segment.check_end(end - 1, None))
         return max(known)
+
+    def snapshots(self, first: int, last: int) -> Iterator[tuple[int, Sequence[ProducerStateEntry]]]:
+        """Yield the sound producer snapshots at some offsets, ascending, each with its offset.
+
+        Args:
+            first, last: of the offsets, inclusive.
+        """
+        named = self._snapshot_names
+        for offset, name in named[bisect_left(named, (first, "")) :]:
+            if offset > last:
+                return
+            snapshot = self.directory.file(name, FileKind.SNAPSHOT).snapshot()
+            if snapshot is not None and snapshot.error is None:
+                yield offset, snapshot.entries
+
+    @cached_property
+    def _snapshot_names(self) -> list[tuple[int, str]]:
+        """The names of snapshots, each with its offset, ascending."""
+        named = ((parse_name(name), name) for name in self.directory.listing.files)
+        return sorted(
+            (parsed.base_offset, name)
+            for parsed, name in named
+            if parsed.kind is FileKind.SNAPSHOT and parsed.is_live and parsed.base_offset is not None
+        )
 
 
 class Found(TupleValue):
