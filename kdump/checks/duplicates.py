@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import OVERLAP, Code, Finding, ignore
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
+from kdump.ranges import RangeSet
 from kdump.rows.verdict import Duplicate, Place
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -133,18 +134,19 @@ class Duplicates:
 
         batches = [one for log in logs for one in self._batches(log, overlaps)]
         records = BatchContents(self._options)
+        places = {each.position: at for at, each in enumerate(batches) if each.log == logs[-1]}
         for one in overlaps:
-            here = next((each for each in batches if (each.log, each.position) == (logs[-1], one.position)), None)
-            if here is None:
+            at = places.get(one.position)
+            if at is None:
                 continue
-            before = batches[: batches.index(here)]
-            others = [each for each in before if each.first <= one.last and each.last >= one.first]
+            here = batches[at]
+            others = [each for each in batches[:at] if each.first <= one.last and each.last >= one.first]
             both = f"offset {one.first} is" if one.first == one.last else f"offsets {one.first}..{one.last} are"
             values = {"both": both, "records": self._compared(one, others, here, records)}
             place = here.log, here.position, here.size
             yield Finding(Code.O08, *place, offset=one.first, last_offset=one.last, values=values)
-            places = tuple(Place(each.log, each.position) for each in (*others, here))
-            yield Duplicate(self._path, self._name, one.first, one.last, places)
+            found = tuple(Place(each.log, each.position) for each in (*others, here))
+            yield Duplicate(self._path, self._name, one.first, one.last, found)
         records.close()
 
     def _batches(self, log: str, overlaps: Sequence[Overlap]) -> Iterator[_Batch]:
@@ -152,7 +154,9 @@ class Duplicates:
         opened = open_source(log)
         if isinstance(opened, OpenFailure):
             return
-        lowest, highest = min(one.first for one in overlaps), max(one.last for one in overlaps)
+        wanted = RangeSet()
+        for one in overlaps:
+            wanted.add(one.first, one.last)
         positions = {one.position for one in overlaps}
         with opened, suppress(OSError):  # what cannot be read has its own finding
             walk = CheckedWalk(opened, ignore, next_base=None, max_batch_bytes=self._options.max_batch_bytes)
@@ -164,7 +168,7 @@ class Duplicates:
                         first = min(before + 1, last)
                     place = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
                     before = max(before, last)
-                    if (first <= highest and last >= lowest) or place[0] in positions:
+                    if wanted.has_any(first, last) or place[0] in positions:
                         yield _Batch(first, last, log, *place)
 
     def _compared(self, one: Overlap, others: Sequence[_Batch], here: _Batch, records: BatchContents) -> str:
