@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.item import Item
 
-_SIGNATURE = 8  # bytes by which a compressed file is known
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
@@ -63,9 +62,8 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
     if isinstance(opened, OpenFailure):
         yield opened
         return
-    begin = opened.read_at(0, _SIGNATURE)
-    opened.close()
-    why = why_not_read(path, begin)
+    with opened:
+        why = why_not_read(opened)
     if why is not None:
         yield from (one for one in (check_name(path),) if one is not None)
         yield OpenFailure(path, "type", f"{path}: {why}")

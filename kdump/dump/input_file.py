@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from kdump.storage.names import FileName
     from kdump.storage.open_files import CachedFile
 
-_SIGNATURE = 8  # bytes by which a compressed file is known
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
@@ -144,9 +142,8 @@ def _why_not_read(path: str) -> str | None:
     opened = open_source(path)
     if isinstance(opened, OpenFailure):
         return None
-    with opened, suppress(OSError):
-        return why_not_read(path, opened.read_at(0, _SIGNATURE))
-    return None
+    with opened:
+        return why_not_read(opened)
 
 
 def _base_offset(file: InputFile, options: DumpOptions) -> int | None:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code
 from kdump.format.codec.base import CompressionType
+from kdump.format.codec.signatures import SIGNATURES
 from kdump.storage.names import is_of_redpanda, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kdump.format.source import Source
+
+_LZ4 = CompressionType.LZ4.label
+_CODECS = {"gz": CompressionType.GZIP.label, "zst": CompressionType.ZSTD.label, _LZ4: _LZ4}
 COMPRESSED: Mapping[str, tuple[str, bytes]] = MappingProxyType({
-    "gz": (CompressionType.GZIP.label, b"\x1f\x8b"),
-    "zst": (CompressionType.ZSTD.label, b"\x28\xb5\x2f\xfd"),
-    CompressionType.LZ4.label: (CompressionType.LZ4.label, b"\x04\x22\x4d\x18"),
+    **{suffix: (label, dict(SIGNATURES)[label]) for suffix, label in _CODECS.items()},
     "xz": ("xz", b"\xfd7zXZ"),
     "bz2": ("bzip2", b"BZh"),
     "zip": ("zip", b"PK\x03\x04"),
 })  # fmt: skip
 """Suffixes that people's tools put behind a name: what the tool is called, and how its files begin."""
-UNPACK = "unpack it into a directory of its own (gunzip, unzstd ..), and look at that"
 REDPANDA = "this looks like a segment of Redpanda, whose format is another one: nothing here reads it"
+_SIGNATURE = 8  # bytes by which a compressed file is known
 _MOST_SEEN = 500  # directories below one that are looked at
 
 
@@ -37,19 +42,21 @@ def packer_of(name: str) -> str | None:
     return COMPRESSED[suffixes[-1]][0] if suffixes and suffixes[-1] in COMPRESSED else None
 
 
-def why_not_read(path: str, begin: bytes) -> str | None:
+def why_not_read(source: Source) -> str | None:
     """Return why a file that a user named is none of a broker's, and what to do; None where nothing says so.
 
     Args:
-        path: of the file.
-        begin: its first bytes.
+        source: the file. What cannot be read of it is told when it is read.
     """
-    name = os.path.basename(path)
+    name = os.path.basename(source.name)
     if is_of_redpanda(name):
         return REDPANDA
     packer = packer_of(name)
-    magic = COMPRESSED[name.rpartition(".")[2]][1] if packer is not None else b""
-    return f"compressed by {packer}: {UNPACK}" if magic and begin.startswith(magic) else None
+    if packer is not None:
+        with suppress(OSError):
+            if source.read_at(0, _SIGNATURE).startswith(COMPRESSED[name.rpartition(".")[2]][1]):
+                return f"compressed by {packer}: {Code.F17.remedy}"
+    return None
 
 
 def redpanda_below(path: str) -> str | None:
