@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Settings = list[tuple[str, str | None]]  # names and values of configurations, None for a secret
 
 NO_ID = "A" * 22  # Uuid.ZERO_UUID
+NO_CLUSTER_ID = "cluster.id is in meta.properties of each log.dir, and none was named that has it"
 
 
 class TopicAgain(Value):
@@ -127,6 +128,30 @@ class EmittedCluster(CoordinatorSink, TextLines):
     def _head(self, origin: ClusterOrigin) -> list[str]:
         """Return what it is for, as lines."""
         raise NotImplementedError
+
+    @staticmethod
+    def _second_way(made_by: str, begin_with: str) -> list[str]:
+        """Return what speaks for another way first, as lines.
+
+        Args:
+            made_by: what makes the topics.
+            begin_with: what the new cluster has to begin with.
+        """
+        return [
+            "",
+            "This is the second way. If any broker or controller still has its __cluster_metadata-0, give that to",
+            "the controllers instead: topic ids, leader epochs and secrets come with it.",
+            f"Topics that {made_by} have new ids. Brokers that find the old partition directories take them",
+            "for strays: they rename them to TOPIC-N.ID-stray and serve none of their records. So begin with",
+            f"{begin_with}, keep the old ones apart, and bring the records back with kdump salvage.",
+        ]
+
+    def _tokens(self) -> list[str]:
+        """Return what cannot be made again of delegation tokens, as lines."""
+        return [
+            f"delegation token {one['tokenId']} of {one['owner']}: its owner has to ask for a new one"
+            for one in self._rows.get("token", [])
+        ]
 
     def _cluster(self, origin: ClusterOrigin) -> None:
         """Write the cluster."""

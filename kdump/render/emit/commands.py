@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from kdump.render.emit.cluster import NO_ID, EmittedCluster, operation_word
+from kdump.render.emit.cluster import NO_CLUSTER_ID, NO_ID, EmittedCluster, operation_word
 from kdump.render.text.cluster import ACL_PATTERNS, ACL_PERMISSIONS, ACL_RESOURCES, end_points, release_of
 from kdump.rows.coordinators import DEFAULT, config_type, mechanism_name
 from kdump.state.metadata_image import BROKER_CONFIG, KRAFT_VERSION, METADATA_VERSION, TOPIC_CONFIG
@@ -59,12 +59,7 @@ class EmittedCommands(EmittedCluster):
         return [
             "Commands of Kafka's own tools that make a new cluster like one that is lost, in the order to run.",
             self._state(origin),
-            "",
-            "This is the second way. If any broker or controller still has its __cluster_metadata-0, give that to",
-            "the controllers instead (man kdump-runbooks): topic ids, leader epochs and secrets come with it.",
-            "Topics that these commands make have new ids. Brokers that find the old partition directories take them",
-            "for strays: they rename them to TOPIC-N.ID-stray and serve none of their records. So begin with empty",
-            "log.dirs, keep the old ones apart, and bring the records back with kdump salvage.",
+            *self._second_way("these commands make", "empty log.dirs"),
             "Nothing here is a secret: passwords are lines to fill in. What is not known, or cannot be said to a",
             "tool, is a comment.",
         ]
@@ -177,12 +172,7 @@ class EmittedCommands(EmittedCluster):
             words = ["format", "--config", f"node-{node}.properties", "--cluster-id", cluster or "CLUSTER_ID", *levels]
             if quorum is not None:
                 words += ["--initial-controllers", quorum] if node in voters else ["--no-initial-controllers"]
-            why = (
-                ""
-                if cluster
-                else "cluster.id is in meta.properties of each log.dir, and none was named that has it: "
-                "name one too, or take a new one of kafka-storage.sh random-uuid"
-            )
+            why = "" if cluster else f"{NO_CLUSTER_ID}: name one too, or take a new one of kafka-storage.sh random-uuid"
             self._run(ShellCommand("kafka-storage.sh", *words), why_not=why)
 
     def _feature_words(self, *nodes: dict[int, Fields]) -> Iterator[str]:
@@ -328,10 +318,7 @@ class EmittedCommands(EmittedCluster):
 
     def _not_again(self) -> None:
         """Say what cannot be made again."""
-        told = [
-            f"delegation token {one['tokenId']} of {one['owner']}: its owner has to ask for a new one"
-            for one in self._rows.get("token", [])
-        ]
+        told = self._tokens()
         told += [
             f"producer ids begin with 0 again; the next one was {one['nextProducerId']}"
             for one in self._rows.get("producerIds", [])

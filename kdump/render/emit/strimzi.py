@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from kdump.render.emit.cluster import EmittedCluster, operation_word
+from kdump.render.emit.cluster import NO_CLUSTER_ID, EmittedCluster, operation_word
 from kdump.render.text.cluster import ACL_PATTERNS, ACL_PERMISSIONS, ACL_RESOURCES, release_of
 from kdump.rows.coordinators import DEFAULT, entity_name, mechanism_name
 from kdump.state.metadata_image import METADATA_VERSION, TOPIC_CONFIG, config_name
@@ -57,12 +57,7 @@ class EmittedResources(EmittedCluster):
         return [
             "Resources of Strimzi that make the topics and users of a lost cluster again.",
             self._state(origin),
-            "",
-            "This is the second way. If any broker or controller still has its __cluster_metadata-0, give that to",
-            "the controllers instead (man kdump-runbooks): topic ids, leader epochs and secrets come with it.",
-            "Topics that are made of these have new ids. Brokers that find the old partition directories take them",
-            "for strays: they rename them to TOPIC-N.ID-stray and serve none of their records. So begin with new",
-            "volumes, keep the old ones apart, and bring the records back with kdump salvage.",
+            *self._second_way("are made of these", "new volumes"),
             f"Write the name of your Kafka resource for {_CLUSTER}. Strimzi before 0.49 wants v1beta2 for v1.",
             "Brokers are chosen anew; Kafka's own topics are made by brokers. Nothing here is a secret.",
         ]
@@ -84,11 +79,7 @@ class EmittedResources(EmittedCluster):
         self._title("for the Kafka resource")
         self._comments(*self._other_clusters(origin))
         cluster = self._cluster_id(origin)
-        self._comments(
-            f"status.clusterId was {cluster}"
-            if cluster
-            else "status.clusterId: cluster.id is in meta.properties of each log.dir, and none was named that has it"
-        )
+        self._comments(f"status.clusterId was {cluster}" if cluster else f"status.clusterId: {NO_CLUSTER_ID}")
         for name, level in self._levels().items():
             release = release_of({"name": name, "featureLevel": level})
             self._comments(
@@ -100,8 +91,7 @@ class EmittedResources(EmittedCluster):
             if one["resourceType"] != TOPIC_CONFIG:
                 value = "a secret, which is not shown here" if one["value"] is None else one["value"]
                 self._comments(f"configuration: {config_name(one)}={value}")
-        for one in self._rows.get("token", []):
-            self._comments(f"delegation token {one['tokenId']} of {one['owner']}: its owner has to ask for a new one")
+        self._comments(*self._tokens())
 
     # --- topics -----------------------------------------------------------------------------------------------
     def _topic(self, topic: TopicAgain, taken: set[str]) -> None:
