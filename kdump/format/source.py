@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from kdump.format.checksum import crc32c
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,6 +42,25 @@ class Source(Protocol):
 
     def unreadable(self, start: int, end: int) -> Sequence[tuple[int, int, str]]:
         """Return what of [start, end) reading has passed over: start and end of each range, and why it failed."""
+
+
+_PIECE = 1 << 20
+
+
+def crc32c_of(source: Source, start: int, end: int) -> int:
+    """Return the CRC-32C of a part of a source; a large one is not held.
+
+    Args:
+        source: of the bytes.
+        start, end: of the part, half-open.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found = 0
+    for at in range(start, end, _PIECE):
+        found = crc32c(source.read_at(at, min(_PIECE, end - at)), found)
+    return found
 
 
 class BytesSource:

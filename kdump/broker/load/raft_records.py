@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.failure import CORRUPT
 from kdump.format.batch import layout
-from kdump.format.checksum import crc32c
 from kdump.format.kernels import wire
+from kdump.format.source import crc32c_of
 
 if TYPE_CHECKING:
     from kdump.format.source import Source
 
 _LEAST = 14  # bytes behind the length. Source: LegacyRecord.RECORD_OVERHEAD_V0
-_PIECE = 1 << 20
 
 
 def records_failure(snapshot: Source) -> str | None:
@@ -44,15 +43,9 @@ def records_failure(snapshot: Source) -> str | None:
         if end > snapshot.size or len(header) < layout.RECORDS_AT:
             return None
         if magic == layout.MAGIC_V2:
-            stored, computed = wire.u32(header, layout.CRC_AT), _crc(snapshot, position + layout.ATTRIBUTES_AT, end)
+            stored = wire.u32(header, layout.CRC_AT)
+            computed = crc32c_of(snapshot, position + layout.ATTRIBUTES_AT, end)
             if stored != computed:
                 return f"{CORRUPT}: Record is corrupt (stored crc = {stored}, computed crc = {computed})"
         position = end
     return None
-
-
-def _crc(source: Source, start: int, end: int) -> int:
-    found = 0
-    for at in range(start, end, _PIECE):
-        found = crc32c(source.read_at(at, min(_PIECE, end - at)), found)
-    return found

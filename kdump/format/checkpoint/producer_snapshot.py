@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 from kdump.format.checksum import crc32c
 from kdump.format.java_values import MAX_INT
+from kdump.format.source import crc32c_of
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ _HEADER = Struct(">hIi")  # version, crc, count
 _ENTRY = Struct(">qhiqiqiq")
 ENTRY_SIZE = _ENTRY.size
 _PAGE_ENTRIES = 1024
-_CRC_PAGE = 1 << 20
 
 # Where each field of an entry ends, with the name that the schema of 3.9 has for it.
 _FIELD_ENDS = (
@@ -223,9 +223,7 @@ def _schema_error_39(source: Source, header: bytes, room: int) -> str | None:
 
 
 def _crc_error(source: Source, header: bytes) -> str | None:
-    stored, computed = _HEADER.unpack(header)[1], 0
-    for position in range(CRC_FROM, source.size, _CRC_PAGE):
-        computed = crc32c(source.read_at(position, _CRC_PAGE), computed)
+    stored, computed = _HEADER.unpack(header)[1], crc32c_of(source, CRC_FROM, source.size)
     if stored == computed:
         return None
     return f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"
