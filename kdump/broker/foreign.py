@@ -155,14 +155,15 @@ class ForeignSegments:
         after, what = one.shown_end or (None, "")
         if one.next_base is not None:
             after, what = one.next_base, "the next one begins at"
-        if after not in (None, end) and not (after == one.next_base and self._has_other_name(one)):
+        is_told = after not in (None, end)
+        if is_told and not (after == one.next_base and self._is_below_name(one, self._head_of_next(one))):
             found.append((end > (after or 0), f"it ends before offset {end}, and {what} {after}"))
         says_nothing = one.shape.has_holes or one.batches == 1
         return [joint for joint in found if joint[0] or not says_nothing]
 
-    def _has_other_name(self, one: SegmentOrigin) -> bool:
+    @staticmethod
+    def _is_below_name(one: SegmentOrigin, head: bytes | None) -> bool:
         """Whether the first batch of the next segment lies below its name: that one tells nothing of this one."""
-        head = self._head_of_next(one)
         if head is None or one.next_base is None:
             return False
         delta = head[layout.LAST_OFFSET_DELTA_AT : layout.LAST_OFFSET_DELTA_AT + 4]
@@ -190,7 +191,7 @@ class ForeignSegments:
     def _first_of_next(self, one: SegmentOrigin) -> _Neighbour | None:
         """Epoch and time of the first batch of the next segment; None where that is under the name of another one."""
         head = self._head_of_next(one)
-        if head is None or self._has_other_name(one):
+        if head is None or self._is_below_name(one, head):
             return None
         epoch = int.from_bytes(head[layout.LEADER_EPOCH_AT : layout.LEADER_EPOCH_AT + 4], "big", signed=True)
         time = int.from_bytes(head[layout.MAX_TIMESTAMP_AT : layout.MAX_TIMESTAMP_AT + 8], "big", signed=True)

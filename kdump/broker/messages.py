@@ -41,35 +41,35 @@ MESSAGES = (
         r"Corrupt index found|index file \(?\S+\)? has non-zero size but the last offset", _CORRUPT_INDEX, "0.8 to 4.4",
         "the last entry of an offset index is below the base offset of its segment: the broker builds the index again, "
         "which takes time and loses nothing",
-        "X02 X03 X07", _VERIFY, runbook="corrupt-index",
+        "X02 X03 X07", runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Index file \S+ is corrupt, found \d+ bytes which is (?:neither positive|not positive nor a multiple|not)",
         _CORRUPT_INDEX, "0.8 to 4.4",
         "the size of an index is no whole number of entries: it was cut, or is no index; the broker builds it again",
-        "X01 T01", _VERIFY, runbook="corrupt-index",
+        "X01 T01", runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Corrupt time index found", _CORRUPT_INDEX, "0.10.1 to 4.4",
         "the last entry of a time index has a lower time than its first one, or an offset below the segment: the "
         "broker builds it again",
-        "T02 T03", _VERIFY, runbook="corrupt-index",
+        "T02 T03", runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Found a corrupted index file|Found an orphaned index file", _LOGGED, "0.8 to 4.4",
         "an index does not fit, or has no log beside it: the broker builds it again, or removes it",
-        "X01 X02 X07 F08", _VERIFY, runbook="corrupt-index",
+        "X01 X02 X07 F08", runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Could not find (?:offset|time) ?index file corresponding to log file", _LOGGED, "0.8 to 4.4",
         "an index is missing: the broker recovers the segment and builds it again",
-        "F09", _VERIFY, runbook="corrupt-index",
+        "F09", runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Attempt to append an offset .* no larger than the last offset appended", "InvalidOffsetException",
         "0.8 to 4.4",
         "the offset index is ahead of its log, or offsets of the log go back: appends fail until the index is rebuilt",
-        "X07 X03 O03", _VERIFY, runbook="corrupt-index",
+        "X07 X03 O03", runbook="corrupt-index",
     ),
     BrokerMessage(
         r"Attempt to append to a full (?:time )?index", "java.lang.IllegalArgumentException", "0.8 to 4.4",
@@ -131,14 +131,14 @@ MESSAGES = (
         r"CorruptRecordException|CORRUPT_MESSAGE|crc = |fails its CRC|InvalidMessageException",
         _CORRUPT_RECORD, "0.8 to 4.4",
         "bytes of a batch are not those that were written: consumers and followers stop there",
-        "B01 B02 L05 L07", _VERIFY, runbook="consumers-stuck",
+        "B01 B02 L05 L07", runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"Found invalid (?:record )?(?:count|batch)|Invalid (?:magic|record)|"
         r"Unknown magic byte|Magic v\d+ does not support|InvalidRecordException",
         "org.apache.kafka.common.InvalidRecordException", "0.11 to 4.4",
         "a header or a record makes no sense though its length does",
-        "B03 B04 B08 R01 R02 R03", _VERIFY, runbook="consumers-stuck",
+        "B03 B04 B08 R01 R02 R03", runbook="consumers-stuck",
     ),
     BrokerMessage(
         r"Unexpected (?:EOF|end of file)|EOFException|reached end of (?:file|stream)",
@@ -201,7 +201,7 @@ MESSAGES = (
         r"Not in GZIP format|invalid (?:block type|distance|stored block)",
         _IO, "0.8 to 4.4",
         "compressed records cannot be decompressed: consumers stop at this batch, though its CRC may be right",
-        "C01 C02 C04", _VERIFY, runbook="consumers-stuck",
+        "C01 C02 C04", runbook="consumers-stuck",
     ),
     # --- swap and leftovers
     BrokerMessage(
@@ -217,12 +217,12 @@ MESSAGES = (
         _IO, "0.8 to 4.4",
         "a checkpoint is no text of its format, often NUL bytes after a power loss: the broker takes the log directory "
         "offline, or reads every segment",
-        "K03 K04", _VERIFY, runbook="not-starting",
+        "K03 K04", runbook="not-starting",
     ),
     BrokerMessage(
         r"Error (?:while )?(?:reading|writing to) checkpoint file", _STORAGE, "0.8 to 4.4",
         "a checkpoint of a log directory cannot be read or written: the disk is full or failing, or it is malformed",
-        "K03 F06", _VERIFY, runbook="bad-sectors",
+        "K03 F06", runbook="bad-sectors",
     ),
     BrokerMessage(
         r"Received invalid partition leader epoch entry|New epoch entry .* caused truncation of conflicting",
@@ -235,7 +235,7 @@ MESSAGES = (
         r"log ?start ?offset .* (?:is )?(?:larger|greater) than",
         "org.apache.kafka.common.errors.OffsetOutOfRangeException", "0.11 to 4.4",
         "the log start offset is above the end of the log: a broker deletes all segments",
-        "K02", _VERIFY, runbook="delete-records",
+        "K02", runbook="delete-records",
     ),
     # --- meta.properties, partition.metadata, directories
     BrokerMessage(
@@ -248,7 +248,7 @@ MESSAGES = (
         r"Found directory .* is not in the form of topic-partition",
         _KAFKA, "0.8 to 4.4",
         "a directory in the log directory is none of a partition, as lost+found or a copy: the broker does not start",
-        "F11", _VERIFY, runbook="not-starting",
+        "F11", runbook="not-starting",
     ),
     BrokerMessage(
         r"InconsistentClusterId|cluster\.?id .* (?:doesn't|does not) match|Invalid cluster\.?id",
@@ -284,7 +284,7 @@ MESSAGES = (
     BrokerMessage(
         r"partition\.metadata|(?:reading|writing|in|version of) partition metadata file", _STORAGE, "2.8 to 4.4",
         "the file with the topic id of a partition is missing or malformed, often empty after a power loss",
-        "K05", _VERIFY, runbook="not-starting",
+        "K05", runbook="not-starting",
     ),
     BrokerMessage(
         r"[Ss]tray (?:log|replica|partition|dir)|-stray\b|Found stray", _LOGGED, "3.0 to 4.4",
@@ -312,7 +312,7 @@ MESSAGES = (
     BrokerMessage(
         r"Input/output error|EIO\b|Read-only file system", _IO, "0.8 to 4.4",
         "the disk fails: every read may be its last",
-        "F06", _VERIFY, runbook="bad-sectors",
+        "F06", runbook="bad-sectors",
     ),
     BrokerMessage(
         r"Stopping serving (?:logs|replicas) in dir|Log ?dir(?:ectory)? \S+ is (?:already )?offline|"
@@ -355,7 +355,7 @@ MESSAGES = (
     BrokerMessage(
         r"Inconsistent snapshot state", "java.lang.IllegalStateException", "3.0 to 4.4",
         "the metadata log begins above 0, and the snapshot of what was below is missing",
-        "L18", _VERIFY, runbook="not-starting",
+        "L18", runbook="not-starting",
     ),
     BrokerMessage(
         r"Error (?:replaying|applying|loading) metadata|Encountered (?:fatal|metadata) .*fault|"

@@ -19,6 +19,7 @@ from kdump.checks.hole_findings import HoleFindings
 from kdump.checks.job import MissingInLog, SegmentJob, SegmentSummary
 from kdump.checks.log_start_reason import log_start_reason
 from kdump.checks.names import check_names
+from kdump.checks.owners import owners_differ
 from kdump.checks.replay import Replay
 from kdump.checks.state_files import STRAY_WITHOUT_ID, WRITE_TOPIC_ID, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
@@ -380,8 +381,6 @@ class PartitionCheck:
         """What is wrong with the directory as a whole: the file with its topic id, and who may open its files."""
         if self._only is not None:
             return
-        from kdump.checks.owners import owners_differ
-
         yield from owners_differ(self.swapped.today, self.directory.log_dir.path)
         name = FileKind.PARTITION_METADATA.value
         listing = self.directory.listing
@@ -394,7 +393,7 @@ class PartitionCheck:
         if log_dir.is_kraft:
             severity = Severity.NOTE if log_dir.is_held else Severity.WARNING
             values = {"why": STRAY_WITHOUT_ID, "remedy": WRITE_TOPIC_ID}
-            yield Finding(Code.K05, self.directory.listing.join(name), values=values, severity_override=severity)
+            yield Finding(Code.K05, listing.join(name), values=values, severity_override=severity)
 
     @property
     def _has_entries(self) -> bool:

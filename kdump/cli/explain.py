@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 
 import click
 
@@ -60,7 +61,7 @@ def _messages(text: str, width: int) -> list[str]:
     from kdump.words.command import command_line
 
     blocks = []
-    for one in messages_in(text):
+    for one in islice(messages_in(text), _MOST_MESSAGES):
         lines = [f"{one.java_class} (a message of brokers, Kafka {one.releases})", *wrapped(one.means, "  ", width)]
         if one.findings:
             lines.append(f"  Finding: {one.findings}")
@@ -68,7 +69,7 @@ def _messages(text: str, width: int) -> list[str]:
         if one.runbook:
             lines.append(f"  Runbook: {command_line('explain', one.runbook)}")
         blocks.append("\n".join(lines))
-    return blocks[:_MOST_MESSAGES]
+    return blocks
 
 
 def _near(name: str, known: list[str]) -> str:

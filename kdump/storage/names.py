@@ -175,11 +175,11 @@ def parse_name(name: str) -> FileName:
         is_exact = is_plain and suffixes in ((), ("deleted",), ("tmp",))
         is_exact = is_exact and tiered[1] == str(int(tiered[1]))  # RemoteIndexCache does not pad
         return FileName(kind, int(tiered[1]), suffixes, uuid=tiered[2], is_exact=is_exact)
+    if re.fullmatch(_SEGMENT, stem) and int(stem) <= MAX_LONG:
+        return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     fetched = re.fullmatch(_FETCHED, stem)
     if fetched and int(fetched[1]) <= MAX_LONG:
         return FileName(kind, int(fetched[1]), suffixes, uuid=fetched[2])
-    if re.fullmatch(_SEGMENT, stem) and int(stem) <= MAX_LONG:
-        return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     return FileName(kind, suffixes=suffixes)
 
 

@@ -650,7 +650,7 @@ class Recoveries:
 
 
 class TailRecoveries(Recoveries):
-    """The same for who reads no more than the start that is looked at.
+    """What starts have recovered, from no more than the start reads that is looked at.
 
     Of a log that this start does not recover it reads what lies behind the last entry of the offset index, and takes
     the rest for what that entry says; where anything there is not as it should be it reads all of the log.

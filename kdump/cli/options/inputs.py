@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from kdump.storage.paths import is_remote, is_stream
 
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ _NODES, _OTHERS = "kdump.nodes", "kdump.paths"  # settings of nodes, and how man
 
 def only_node() -> NodeSettings | None:
     """Return the settings of the node whose configuration is all that the user named; None where it is not."""
-    import click
-
     context = click.get_current_context()
     nodes: list[NodeSettings] = context.meta.get(_NODES, [])
     return nodes[0] if len(nodes) == 1 and context.meta.get(_OTHERS, 0) == 1 else None
@@ -39,15 +39,11 @@ def resolve_inputs(given: dict[str, Any]) -> None:
         return
     for name in _SEVERAL:
         if isinstance(given.get(name), tuple):
-            import click
-
             click.get_current_context().meta[_OTHERS] = len(given[name])
             given[name] = tuple(one for path in given[name] for one in _meant(os.fspath(path), given))
     if given.get(_ONE) is not None:
         found = list(_meant(os.fspath(given[_ONE]), given))
         if len(found) > 1:
-            import click
-
             raise click.UsageError(f"{given[_ONE]} names {len(found)} directories: name one of {', '.join(found)}.")
         given[_ONE] = found[0]
 
@@ -70,7 +66,5 @@ def _meant(path: str, given: dict[str, Any]) -> Iterator[str]:
         return
     if "config" in given and given["config"] is None:
         given["config"] = path
-    import click
-
     click.get_current_context().meta.setdefault(_NODES, []).append(settings)
     yield from settings.directories

@@ -472,18 +472,18 @@ class Complaints:
                 yield f"  Index offset: {a}, log offset: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.TIMESTAMP):
             yield f"Found timestamp mismatch in :{path}"
-            for a, b in _each(zip(pairs[::3], pairs[1::3], pairs[2::3], strict=True)):
+            for a, b in _each(pairs):
                 yield f"  Index timestamp: {a}, log timestamp: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.UNORDERED):
             yield f"Found out of order timestamp in :{path}"
-            for a, b in _each(zip(pairs[::3], pairs[1::3], pairs[2::3], strict=True)):
+            for a, b in _each(pairs):
                 yield f"  Index timestamp: {a}, Previously indexed timestamp: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.NOT_FOUND):
             if self._dialect.names_time_index:
                 yield f"The following indexed offsets are not found in :{path}"
             else:
                 yield "The following indexed offsets are not found in the log."
-            for a, b in _each(zip(pairs[::3], pairs[1::3], pairs[2::3], strict=True)):
+            for a, b in _each(pairs):
                 yield f"Indexed offset: {a}, found log offset: {b}"
         for path, pairs in self._in_map_order(ComplaintKind.GAP):
             yield f"Non-consecutive offsets in {path}"
@@ -493,8 +493,7 @@ class Complaints:
     def _by_offset(self, held: array[int], *, newest_first: bool) -> Iterable[tuple[int, int]]:
         """Releases before 4.3 prepend to a list; 4.3 has a sorted map, where equal keys collapse."""
         if self._dialect.newest_first:
-            turned = held[::-1]
-            return _each(zip(turned[2::3], turned[1::3], turned[::3], strict=True))
+            return _each(held, newest_first=True)
         return sorted(dict(zip(held[::3], held[1::3], strict=True)).items(), reverse=newest_first)
 
     def _in_map_order(self, kind: ComplaintKind) -> list[tuple[str, array[int]]]:
@@ -519,11 +518,12 @@ class Complaints:
         return [(path, files[path]) for path in sorted(reversed(files), key=place)]  # noqa: C414 (the sort is stable)
 
 
-def _each(held: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+def _each(held: array[int], *, newest_first: bool = False) -> Iterator[tuple[int, int]]:
     """Yield the two numbers of each complaint, as often as it came."""
-    for first, second, times in held:
-        for _ in range(times):
-            yield first, second
+    places = range(0, len(held), 3)
+    for at in reversed(places) if newest_first else places:
+        for _ in range(held[at + 2]):
+            yield held[at], held[at + 1]
 
 
 def _java_hash(text: str) -> int:

@@ -101,7 +101,7 @@ def entries(name: str, width: int = 80) -> list[str]:
         if wanted == type_.casefold():
             keys = f"Keys: {', '.join(schema.get('properties', {}))}."
             prose = _told(_prose(pages[type_]), width)
-            blocks.append([f"{type_} (a type of JSON)", *prose, "", *_wrapped(keys, "  ", width)])
+            blocks.append([f"{type_} (a type of JSON)", *prose, "", *wrapped(keys, "  ", width)])
             continue
         for key in dict.fromkeys(key for key, _ in _keys(schema) if key.casefold() == wanted):
             blocks.append([f"{key} (a key of {type_} in JSON)", *_about(key, schema, pages[type_], width)])
@@ -201,7 +201,7 @@ def _told(lines: Iterable[_Line], width: int) -> Iterator[str]:
         if line.macro in ("PP", "TP", "TQ", "IP", "EX", "EE"):
             if words:
                 yield ""
-                yield from _wrapped(" ".join(words), "  ", width)
+                yield from wrapped(" ".join(words), "  ", width)
                 words = []
             if line.macro == "EX":
                 yield from ("", f"  {_EXAMPLE}")
@@ -224,10 +224,6 @@ def wrapped(text: str, indent: str, width: int) -> list[str]:
         indent: before each line.
         width: columns.
     """
-    return _wrapped(text, indent, width)
-
-
-def _wrapped(text: str, indent: str, width: int) -> list[str]:
     wrap = textwrap.TextWrapper(
         width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
@@ -269,11 +265,11 @@ def _keys(schema: object) -> Iterator[tuple[str, dict[str, Any]]]:
 def _about(key: str, schema: dict[str, Any], lines: list[_Line], width: int) -> Iterator[str]:
     """Yield what a key may be, and the sentences that name it: of its type, else of the keys of several types."""
     kinds = dict.fromkeys(_kind(what) for name, what in _keys(schema) if name == key)
-    yield from _wrapped("; ".join(kinds), "  ", width)
+    yield from wrapped("; ".join(kinds), "  ", width)
     said = _prose(lines)
     found = [*_sentences(said, key)] or [*_sentences(_chapters(_JSON)[_COMMON], key)]
     for sentence in found or [" ".join(line.text for line in said)]:
-        yield from _wrapped(sentence, "  ", width)
+        yield from wrapped(sentence, "  ", width)
 
 
 def _kind(what: dict[str, Any]) -> str:
