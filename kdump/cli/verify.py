@@ -223,7 +223,7 @@ def _say_what_is_here() -> NoReturn:
         )
     say("kdump: verify needs a PATH; on this host there are:")
     for one in found:
-        of = f", with which process {one.process} runs" if one.process is not None else ""
+        of = f" of process {one.process}" if one.process is not None else ""
         what = "a log directory" if not one.directories else f"the configuration{of}: {', '.join(one.directories)}"
         say(f"  {escape(one.path)}: {escape(what)}")
     say(f"kdump: {with_paths('verify', [found[0].path])}")

@@ -387,6 +387,7 @@ def test_verify_predicts_starts() -> None:
 def test_find_offset_finds_what_the_verb_finds(offset: str) -> None:
     (line,) = lines_of("find-offset", str(PLAIN), offset)
     found = kdump.find_offset(PLAIN, offset)
+    assert line["assumed"] == ["a broker of Kafka 4.4, the newest known; --broker names another"]
     assert (found is None) == (line["error"] is not None)
     assert found is None or {camel(name): value for name, value in vars(found).items()} == without(
         line, "type", "query", "error", "partition", "assumed"

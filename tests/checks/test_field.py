@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from kdump.checks.replicas import compare
 from kdump.checks.run import verify
 from kdump.finding import Code, Finding, Severity
 from kdump.rows.verdict import Duplicate, Loss, Step
+from kdump.storage.file_source import FileSource
 from tests.support.make_fixtures import topic_id
 from tests.support.partitions import below, checkpoint, meta, name, segment, write
 from tests.support.segments import batch, wrapper
@@ -158,6 +160,23 @@ def test_a_compressed_log_is_no_damage(suffix: str, tmp_path: Path) -> None:
         run = run_kdump([verb, f"t-0/{name(90)}.{suffix}"], tmp_path)
         assert run.exit == 5
         assert "unpack it" in run.stderr.decode()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_file_that_a_disk_cannot_give_is_told_and_ends_nothing(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first bytes are looked at before anything else: whether somebody has compressed it."""
+    write(tmp_path, {f"{LOG}{suffix}": counted(0, 3)})
+    intact = FileSource.read_at
+
+    def failing(source: FileSource, position: int, length: int) -> bytes:
+        if position == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return intact(source, position, length)
+
+    monkeypatch.setattr(FileSource, "read_at", failing)
+    assert judged(tmp_path / f"{LOG}{suffix}")
 
 
 def test_a_segment_of_remote_storage_is_read_by_its_leading_digits(tmp_path: Path) -> None:
