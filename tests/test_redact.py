@@ -440,7 +440,7 @@ PROSE = {
     "Remark": "sentence",
 }
 """Texts of items that no user is shown in a column, and that are sentences: names are looked for in them."""
-NOT_REDACTED = {  # rows of salvage and carve, which have no --redact
+NOT_REDACTED = {  # rows of salvage, carve and cluster --emit, which have no --redact
     *(
         "CarvedRun",
         "Kept",
@@ -454,6 +454,8 @@ NOT_REDACTED = {  # rows of salvage and carve, which have no --redact
         "SalvageDone",
     ),
     "SalvageRefused",
+    "ClusterOrigin",
+    "NodeDirectory",
 }
 
 
