@@ -9,12 +9,12 @@ import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    import pytest
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -46,6 +46,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+@pytest.fixture(scope="session")
+def one_in(pytestconfig: pytest.Config) -> Callable[[int, Sequence[int]], Sequence[int]]:
+    """Of what one test goes through itself, such as the calls of a writer, one in N; all with `--all`."""
+    return lambda step, numbers: numbers if pytestconfig.getoption("--all") else numbers[::step]
 
 
 def _step(config: pytest.Config, item: pytest.Item) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST = 2 * MAX_INT
 """Bytes of a stream; a log has half of that at most."""
-_WAIT = 10.0  # seconds for somebody to open a FIFO for writing
+_WAIT = 3.0  # seconds for somebody to open a FIFO for writing
 _PIECE = 1 << 20
 
 

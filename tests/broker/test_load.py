@@ -109,6 +109,7 @@ def test_prediction_is_what_the_broker_did(case: Damage, tmp_path: Path) -> None
             assert row.reason
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("case", "start"), LOADED)
 def test_files_are_what_the_broker_left(case: Damage, start: Start, tmp_path: Path) -> None:
     broker = expected(case, start)
@@ -145,6 +146,7 @@ def again(facts: PartitionFacts, outcome: Outcome, start: Start) -> Outcome:
     return load(facts, start, wants_contents=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("case", "start"), LOADED)
 def test_second_start_changes_nothing_more(case: Damage, start: Start, tmp_path: Path) -> None:
     tree = case.build(tmp_path / "logs")

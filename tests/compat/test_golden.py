@@ -42,6 +42,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Path
         assert changed(before[corpus], fingerprint(tree)) is None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_with_compat_stdout_is_that_of_the_release(case: Golden, copies: dict[Path, Path]) -> None:
     """Under --compat stdout is that of the release, and stderr where it ended well."""
@@ -49,6 +50,7 @@ def test_with_compat_stdout_is_that_of_the_release(case: Golden, copies: dict[Pa
     assert problem is None, problem
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", SHOWN, ids=str)
 def test_without_compat_undamaged_files_are_shown_as_4_4_shows_them(case: Golden, copies: dict[Path, Path]) -> None:
     """Without --compat, stdout is that of 4.4 for undamaged files."""

@@ -38,6 +38,8 @@ from tests.support.unprivileged import unprivileged
 from tests.support.whole_lines import run_kdump, whole_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from kdump.rescue.partition_salvage import SalvageOptions
     from kdump.storage.fsops import FileOps
 
@@ -1308,10 +1310,13 @@ ROWS = "plain-0.salvage.jsonl"
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_salvage_that_is_killed_at_any_call_starts_again(
-    whole: tuple[str, dict[str, bytes], list[str]], after: bool, tmp_path: Path
+    whole: tuple[str, dict[str, bytes], list[str]],
+    after: bool,
+    one_in: Callable[[int, Sequence[int]], Sequence[int]],
+    tmp_path: Path,
 ) -> None:
     source, _, calls = whole
-    for number in range(len(calls)):
+    for number in one_in(3, range(len(calls))):
         killed_at(number, lambda ops: made(source, tmp_path / "out", ops), after=after)
         (tmp_path / "out").mkdir(exist_ok=True)
         check_and_end(whole, tmp_path / "out", number)
@@ -1320,10 +1325,13 @@ def test_a_salvage_that_is_killed_at_any_call_starts_again(
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: errno.errorcode[error])
 def test_a_salvage_whose_call_fails_leaves_nothing_under_a_final_name_that_is_not_whole(
-    whole: tuple[str, dict[str, bytes], list[str]], error: int, tmp_path: Path
+    whole: tuple[str, dict[str, bytes], list[str]],
+    error: int,
+    one_in: Callable[[int, Sequence[int]], Sequence[int]],
+    tmp_path: Path,
 ) -> None:
     source, wanted, calls = whole
-    for number in range(len(calls)):
+    for number in one_in(3, range(len(calls))):
         to = tmp_path / "out"
         assert not made(source, to, Faulty(number, fails(error))) or contents(to) == wanted, (number, calls[number])
         to.mkdir(exist_ok=True)
@@ -1332,11 +1340,13 @@ def test_a_salvage_whose_call_fails_leaves_nothing_under_a_final_name_that_is_no
 
 
 def test_a_disk_that_is_full_from_some_call_on_leaves_the_sources_and_an_empty_directory(
-    whole: tuple[str, dict[str, bytes], list[str]], tmp_path: Path
+    whole: tuple[str, dict[str, bytes], list[str]],
+    one_in: Callable[[int, Sequence[int]], Sequence[int]],
+    tmp_path: Path,
 ) -> None:
     source, _, calls = whole
     before = fingerprint(Path(source))
-    for number in range(1, len(calls)):
+    for number in one_in(3, range(1, len(calls))):
         to = tmp_path / "out"
         if not made(source, to, Full(number)):
             assert contents(to) in ({}, {ROWS: contents(to).get(ROWS)})
