@@ -168,9 +168,9 @@ class _AnswerStatus(RunStatus):
     def exit(self) -> Exit:
         """The exit status, once all items were seen."""
         is_found, is_away = self.is_found, self.is_away
-        if self._question.topic != METADATA_TOPIC:
+        if is_away or self._question.topic != METADATA_TOPIC:
             self.answered(found=is_found, has_place=not is_away)
-        elif not (is_found or is_away):
+        elif not is_found:
             self.nothing()
         return super().exit
 

@@ -452,5 +452,5 @@ def test_options_that_contradict_each_other_are_refused(tmp_path: Path, args: li
 
 def test_a_directory_without_the_metadata_log_is_told(tmp_path: Path) -> None:
     run = run_kdump(["cluster", str(write(tmp_path, {"t-0/00000000000000000000.log": b""}))], tmp_path)
-    assert (run.exit, b"no __cluster_metadata-0 here; each node has it in one of" in run.stderr) == (0, True)
+    assert (run.exit, b"no __cluster_metadata-0 here; each node has it in one of" in run.stderr) == (5, True)
     assert run_kdump(["cluster", "nowhere"], tmp_path).exit == 10
