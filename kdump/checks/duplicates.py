@@ -65,8 +65,11 @@ class OverlapWatch:
     def records(self, chunk: Chunk) -> None:
         """Take records of a window: those of legacy wrappers may go back, which their headers do not show."""
         window = chunk.window
-        lowest, _ = _scan.extremes(window.rows, window.count, layout.MAGIC)
-        if lowest >= layout.MAGIC_V2 or not chunk.filled:
+        if not chunk.filled:
+            return
+        rows = memoryview(window.rows)[chunk.first * layout.BATCH_WIDTH :]
+        lowest, _ = _scan.extremes(rows, chunk.last - chunk.first, layout.MAGIC)
+        if lowest >= layout.MAGIC_V2:
             return
         batches = chunk.rows[layout.R_BATCH : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
         for k in range(chunk.first, chunk.last):
