@@ -13,8 +13,9 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from tests.support.sample import OneIn
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -49,9 +50,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def one_in(pytestconfig: pytest.Config) -> Callable[[int, Sequence[int]], Sequence[int]]:
+def one_in(pytestconfig: pytest.Config) -> OneIn:
     """Of what one test goes through itself, such as the calls of a writer, one in N; all with `--all`."""
-    return lambda step, numbers: numbers if pytestconfig.getoption("--all") else numbers[::step]
+    return lambda step, things: things if pytestconfig.getoption("--all") else things[::step]
 
 
 def _step(config: pytest.Config, item: pytest.Item) -> int:

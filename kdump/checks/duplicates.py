@@ -67,8 +67,8 @@ class OverlapWatch:
         window = chunk.window
         if not chunk.filled:
             return
-        rows = memoryview(window.rows)[chunk.first * layout.BATCH_WIDTH :]
-        lowest, _ = _scan.extremes(rows, chunk.last - chunk.first, layout.MAGIC)
+        part = window.slice(chunk.first, chunk.last)
+        lowest, _ = _scan.extremes(part.rows, part.count, layout.MAGIC)
         if lowest >= layout.MAGIC_V2:
             return
         batches = chunk.rows[layout.R_BATCH : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]

@@ -29,8 +29,10 @@ from tests.support.scan_windows import COMPILED, FLIPS, Real, windows_of
 from tests.support.segments import batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from tests.support.sample import OneIn
 
 OPTIONS = VerifyOptions()
 KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX)
@@ -127,9 +129,7 @@ def covered(log: Real) -> list[int]:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_every_bit_that_is_covered_is_told(
-    format_: str, one_in: Callable[[int, Sequence[int]], Sequence[int]], tmp_path: Path
-) -> None:
+def test_every_bit_that_is_covered_is_told(format_: str, one_in: OneIn, tmp_path: Path) -> None:
     """All but offsets and epochs, whatever lies around the log."""
     log = FLIPS[format_]
     alone = place(tmp_path, {name(log.base): log.data}, log.base)
@@ -170,9 +170,7 @@ def between(tmp_path: Path) -> Place:
     return judged._replace(job=judged.job.replace(only=str(judged.path)))
 
 
-def test_every_bit_is_told_between_neighbours(
-    between: Place, one_in: Callable[[int, Sequence[int]], Sequence[int]]
-) -> None:
+def test_every_bit_is_told_between_neighbours(between: Place, one_in: OneIn) -> None:
     """What no CRC covers has to fit between the neighbours, and to the checkpoint of leader epochs."""
     assert not between.found()
     silent = [bit for bit in some(one_in(3, range(8 * len(between.data))), 1500) if not loud(between.flipped(bit))]

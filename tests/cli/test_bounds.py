@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from tests.support.sample import OneIn
+
 MOST_MEMORY = 300  # MiB
 HOSTILE = FIXTURES / "hostile"
 NAME = f"{0:020}"
@@ -630,12 +632,12 @@ def test_a_million_bad_lines_of_a_checkpoint_take_seconds(line: bytes, tmp_path:
     assert done.status == 3
 
 
-def test_a_hundred_thousand_files_of_other_names_take_seconds(tmp_path: Path) -> None:
+def test_hundreds_of_thousands_of_files_of_other_names_take_seconds(one_in: OneIn, tmp_path: Path) -> None:
     root = tmp_path / "log"
     (root / "t-0").mkdir(parents=True)
     here = os.open(root / "t-0", os.O_RDONLY)
     try:
-        for number in range(100_000 if COMPILED else 10_000):
+        for number in one_in(3, range(300_000)) if COMPILED else range(10_000):
             os.close(os.open(str(number), os.O_CREAT | os.O_WRONLY, dir_fd=here))
     finally:
         os.close(here)
@@ -645,9 +647,9 @@ def test_a_hundred_thousand_files_of_other_names_take_seconds(tmp_path: Path) ->
     shutil.rmtree(root)
 
 
-def test_empty_segments_cost_what_segments_cost(tmp_path: Path) -> None:
+def test_empty_segments_cost_what_segments_cost(one_in: OneIn, tmp_path: Path) -> None:
     """Four times as many take about four times as long: nothing goes through all of them for each one."""
-    few = 1_000 if COMPILED else 250
+    few = len(one_in(2, range(2_500))) if COMPILED else 250
     spent = list[float]()
     for segments in (few, 4 * few):
         root = tmp_path / str(segments)

@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from kdump.dump.ranges import DumpRanges
 from kdump.dump.selected_ranges import SelectedRanges
 from kdump.dump.selection import Selection
 from tests.support.runs import FIXTURES, run_kdump
+from tests.support.sample import OneIn
 from tests.support.terminal import run_in_terminal
 
 CLEAN = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
@@ -122,10 +123,7 @@ def test_selections_are_the_same_for_every_number_of_processes(options: list[str
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", SELECTIONS[:8], ids=" ".join)
 def test_selections_of_damaged_logs_are_the_same_for_every_number_of_processes(
-    options: list[str],
-    damaged: list[Path],
-    one_in: Callable[[int, Sequence[Path]], Sequence[Path]],
-    tmp_path: Path,
+    options: list[str], damaged: list[Path], one_in: OneIn, tmp_path: Path
 ) -> None:
     size = 700 if SELECTIONS.index(options) % 2 else 4000
     some = one_in(5, damaged[::2])
@@ -176,11 +174,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("options", [one for one in OPTIONS if one != ["--stats"]], ids=" ".join)
 @pytest.mark.parametrize("range_size", [700, 9000])
 def test_damaged_logs_are_the_same_for_every_number_of_processes(
-    options: list[str],
-    range_size: int,
-    damaged: list[Path],
-    one_in: Callable[[int, Sequence[Path]], Sequence[Path]],
-    tmp_path: Path,
+    options: list[str], range_size: int, damaged: list[Path], one_in: OneIn, tmp_path: Path
 ) -> None:
     some = one_in(3, damaged)
     runs = [of_all(some, options, jobs) for jobs in (1, 2, 3, 8)]

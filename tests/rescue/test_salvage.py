@@ -38,10 +38,9 @@ from tests.support.unprivileged import unprivileged
 from tests.support.whole_lines import run_kdump, whole_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from kdump.rescue.partition_salvage import SalvageOptions
     from kdump.storage.fsops import FileOps
+    from tests.support.sample import OneIn
 
 CASES = damage_cases(FIXTURES / "damage")
 
@@ -1310,10 +1309,7 @@ ROWS = "plain-0.salvage.jsonl"
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_salvage_that_is_killed_at_any_call_starts_again(
-    whole: tuple[str, dict[str, bytes], list[str]],
-    after: bool,
-    one_in: Callable[[int, Sequence[int]], Sequence[int]],
-    tmp_path: Path,
+    whole: tuple[str, dict[str, bytes], list[str]], after: bool, one_in: OneIn, tmp_path: Path
 ) -> None:
     source, _, calls = whole
     for number in one_in(3, range(len(calls))):
@@ -1325,10 +1321,7 @@ def test_a_salvage_that_is_killed_at_any_call_starts_again(
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: errno.errorcode[error])
 def test_a_salvage_whose_call_fails_leaves_nothing_under_a_final_name_that_is_not_whole(
-    whole: tuple[str, dict[str, bytes], list[str]],
-    error: int,
-    one_in: Callable[[int, Sequence[int]], Sequence[int]],
-    tmp_path: Path,
+    whole: tuple[str, dict[str, bytes], list[str]], error: int, one_in: OneIn, tmp_path: Path
 ) -> None:
     source, wanted, calls = whole
     for number in one_in(3, range(len(calls))):
@@ -1340,9 +1333,7 @@ def test_a_salvage_whose_call_fails_leaves_nothing_under_a_final_name_that_is_no
 
 
 def test_a_disk_that_is_full_from_some_call_on_leaves_the_sources_and_an_empty_directory(
-    whole: tuple[str, dict[str, bytes], list[str]],
-    one_in: Callable[[int, Sequence[int]], Sequence[int]],
-    tmp_path: Path,
+    whole: tuple[str, dict[str, bytes], list[str]], one_in: OneIn, tmp_path: Path
 ) -> None:
     source, _, calls = whole
     before = fingerprint(Path(source))
