@@ -365,9 +365,11 @@ def test_verify_says_what_the_verb_says(tmp_path: Path) -> None:
     assert [(finding.code.name, finding.position, finding.message) for finding in verdict] == [
         (line["code"], line["position"], line["message"]) for line in lines if line["type"] == "finding"
     ]
-    assert [(one.n, one.command, one.why, list(one.instead)) for one in verdict.steps] == [
-        (line["n"], line["command"], line["why"], line["instead"]) for line in lines if line["type"] == "step"
+    steps = [line for line in lines if line["type"] == "step"]
+    assert [(one.rank.value, one.command, one.why, list(one.partitions)) for one in verdict.steps] == [
+        (line["rank"], line["command"], line["why"], line["partitions"]) for line in steps
     ]
+    assert [one.keeps.records for one in verdict.steps] == [line["keeps"]["records"] for line in steps]
     assert verdict.steps
     assert tuple(verdict) == verdict.findings
     assert verdict.summary.items() <= summary.items()
