@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import Finding
 from kdump.item import PartitionChecked, SegmentChecked
 from kdump.ranges import RangeSet
 from kdump.rows.steps import Amount
@@ -25,7 +26,8 @@ class IntactRecords:
     def __init__(self) -> None:
         self.size: int | None = None
         self._by_log: dict[str, int | None] = {}  # records of each log, in order; None for not counted
-        self._doubtful: dict[str, int | None] = {}  # of them, in batches that nobody gets
+        self._doubtful: list[tuple[str, int | None, int | None]] = []  # log, position, records that nobody gets
+        self._gaps: set[tuple[str, int | None]] = set()  # log and position of bytes that are in no batch
         self._gone: RangeSet | None = RangeSet()  # offsets that nobody gets; None for too many ranges
         self._start: int | None = None  # the log start offset
         self._end: int | None = None  # the log end offset by the data
@@ -38,10 +40,11 @@ class IntactRecords:
             if self._gone is not None:
                 self._gone.add(item.offset, item.last_offset)
                 self._gone = self._gone if len(self._gone) < _MOST else None
-            if item.certainty is Certainty.DOUBTFUL and item.file is not None:
-                before = self._doubtful.get(item.file, 0)
-                more = item.records
-                self._doubtful[item.file] = None if before is None or more is None else before + more
+            if item.certainty is Certainty.DOUBTFUL and item.file is not None and len(self._doubtful) < _MOST:
+                self._doubtful.append((item.file, item.position, item.records))
+        elif isinstance(item, Finding):
+            if item.gap and len(self._gaps) < _MOST:
+                self._gaps.add((item.file, item.position))
         elif isinstance(item, PartitionChecked):
             self.size, self._start, self._end = item.size, item.start_offset, item.end_offset
 
@@ -70,13 +73,18 @@ class IntactRecords:
 
     def _records(self, until: str | None, of_last: int | None) -> int | None:
         """Records of the logs up to one, of which only some count."""
-        if self._end is None:
+        if self._end is None or max(len(self._doubtful), len(self._gaps)) >= _MOST:
             return None
+        of_log: dict[str, int | None] = {}
+        for file, position, count in self._doubtful:
+            before = of_log.get(file, 0)
+            if (file, position) not in self._gaps:
+                of_log[file] = None if before is None or count is None else before + count
         total = 0
         for log, records in self._by_log.items():
             if log == until:
                 return None if of_last is None else total + of_last
-            doubtful = self._doubtful.get(log, 0)
+            doubtful = of_log.get(log, 0)
             if records is None or doubtful is None:
                 return None
             total += records - doubtful

@@ -221,7 +221,7 @@ class Block:
     def options(self) -> Iterator[tuple[Option, list[Move]]]:
         """The options in the order of their ranks, and the steps of each."""
         for option in sorted(self._options, key=lambda option: _RANKS.index(option.rank)):
-            yield option, list(self._options[option].values())
+            yield option, sorted(self._options[option].values(), key=lambda one: one.kind is not StepKind.HOLD)
 
 
 _RANKS = tuple(Rank)
