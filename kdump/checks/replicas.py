@@ -270,7 +270,7 @@ class _KnownLosses:
             moves.append(move(StepKind.STOP_WRITERS, path=path).replace(keeps=one.keeps, loses=NONE))
             command = _salvage(paths, "--prefer", "SOURCE", *to)
             moves.append(Move(StepKind.PREFER, command=command, size=size))
-        if one.path in self._only_differs:
+        if one.path in self._only_differs and not (one.lacks or one.has_alone):
             persons = PersonSteps()
             persons.see(self._only_differs[one.path])
             moves += persons.moves()

@@ -45,6 +45,11 @@ class PartitionState(StepFacts):
     harm_loses: Amount = UNKNOWN  # those of them that the coming start takes
 
     @property
+    def takes_intact(self) -> bool:
+        """Whether the coming start takes something that is intact, as far as is known."""
+        return bool(self.harm) and self.harm_loses.records != 0
+
+    @property
     def lacks(self) -> bool:
         """Whether offsets are lost or doubtful."""
         return self.has_losses
@@ -92,6 +97,32 @@ _MENDS = StepKind.PATCH, StepKind.LOOSE_END, StepKind.REINDEX, StepKind.SNAPSHOT
 """What mends a partition in place and loses nothing."""
 
 _NOTHING_ELSE = StepKind.PERSON, StepKind.BESIDE, *_MENDS, StepKind.READABLE
+
+
+def _of_missing(applies: Callable[[PartitionState], bool], *kinds: StepKind) -> tuple[TableRow, TableRow]:
+    """The rows of offsets that are lost where no byte is damaged: of the only replica, and where there may be others.
+
+    Args:
+        applies: what must hold besides.
+        kinds: what is right where there is no other replica.
+    """
+    last = () if StepKind.WITNESS in kinds else (_last(StepKind.WITNESS),)
+    return (
+        TableRow(
+            lambda one: one.lacks and one.others is False and applies(one),
+            (_recommended(*kinds, StepKind.PERSON), *last),
+        ),
+        TableRow(
+            lambda one: one.lacks and applies(one),
+            (
+                _recommended(StepKind.COMPARE, StepKind.PERSON),
+                _if(_NO_OTHER, *kinds),
+                _if(_ONE_SOUND, StepKind.RESTORE),
+                *last,
+            ),
+        ),
+    )
+
 
 TABLE = (
     # the disk cannot read a range
@@ -146,20 +177,10 @@ TABLE = (
             _last(*_MENDS, StepKind.CUT, StepKind.WITNESS),
         ),
     ),
-    # offsets are gone, and no byte is damaged
-    TableRow(
-        lambda one: one.lacks and one.others is False,
-        (_recommended(*_MENDS, StepKind.PERSON, StepKind.NOTHING), _last(StepKind.WITNESS)),
-    ),
-    TableRow(
-        lambda one: one.lacks,
-        (
-            _recommended(StepKind.COMPARE, StepKind.PERSON),
-            _if(_NO_OTHER, *_MENDS, StepKind.NOTHING),
-            _if(_ONE_SOUND, StepKind.RESTORE),
-            _last(StepKind.WITNESS),
-        ),
-    ),
+    # offsets are gone, and no byte is damaged; indexes that know of them would have a start hide what is left
+    *_of_missing(lambda one: one.takes_intact and bool(one.of([StepKind.WITNESS])), *_MENDS, StepKind.WITNESS),
+    *_of_missing(lambda one: one.takes_intact and not one.of([StepKind.PERSON]), StepKind.SALVAGE),
+    *_of_missing(lambda _: True, *_MENDS, StepKind.NOTHING),
     TableRow(lambda one: one.has_removed, (_recommended(),)),  # what comes first is all
     TableRow(
         lambda one: one.has_alone,

@@ -107,6 +107,15 @@ FIRST = ["URGENT", "RESCUE", "RESCUE_TOO"]
                 ("last-resort", None, ["WITNESS"]),
             ],
         ),
+        (
+            {"has_losses": True, "harm": "hides all"},
+            [
+                ("recommended", None, ["START", *FIRST, "COMPARE", "PERSON"]),
+                ("if", "there is no other replica", [*MENDS, "WITNESS"]),
+                ("if", "another replica is sound, and has all of it", ["RESTORE"]),
+                ("last-resort", None, ["START"]),
+            ],
+        ),
         ({"has_removed": True}, [("recommended", None, FIRST)]),
         (
             {"has_alone": True},
@@ -297,7 +306,10 @@ def test_replicas_that_contradict_each_other_are_one_block_that_asks_which_one_c
 
 
 # --- who follows them ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("case", [case.name for case in damage_cases(DAMAGE)][5::30])
+FOLLOWED = ["l11-cut-at-boundary-last", *[case.name for case in damage_cases(DAMAGE)][5::40]]
+
+
+@pytest.mark.parametrize("case", FOLLOWED)
 def test_who_follows_the_steps_of_a_damage_loses_nothing_unknown(case: str, tmp_path: Path) -> None:
     scene = of_case(tmp_path, DAMAGE, case)
     assert scene is not None

@@ -895,7 +895,7 @@ def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
     step = next(row for row in rows if row["type"] == "step")
     assert (step["rank"], step["command"], step["why"]) == ("recommended", None, why)
     assert step["partitions"] == ["out2/plain-0"]
-    assert rows[-3]["type"] == "salvage"
+    assert [row["type"] for row in rows if row["type"] in ("salvage", "step")][:2] == ["salvage", "step"]
 
 
 def test_a_source_without_a_partition_is_not_passed_over_in_silence(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_a_sound_replica_has_what_a_lost_log_had(txnspan: Path, tmp_path: Path) 
     assert status == 3
     assert text.count(" D02 ") == 1
     assert f"offsets 0..67 are not here; {other} has them" in text
-    assert f" 1 restore {txnspan} from {other}" in text
+    assert f"restore {txnspan} from {other}" in text
 
 
 def test_what_a_log_lost_at_its_end_is_told_once_and_there(txnspan: Path, tmp_path: Path) -> None:

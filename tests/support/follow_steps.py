@@ -114,11 +114,11 @@ def last_offset(base: int, data: bytes) -> int:
 
 def intact_in(scene: Scene) -> set[int]:
     """The base offsets of the batches of which some replica has all that their CRC covers, above the log start."""
-    found, everything, start = set(), b"", 0
+    found, everything = set(), b""
     for broker in scene.brokers:
         directory = broker / scene.partition
         everything += b"\0".join(log.read_bytes() for log in sorted(directory.glob("*.log")))
-    start = PartitionDir(str(scene.intact / scene.partition), LogDir(str(scene.intact))).log_start
+    start = min(PartitionDir(str(one / scene.partition), LogDir(str(one))).log_start for one in scene.brokers)
     for base, data in scene.truth.items():
         if last_offset(base, data) >= start and data[21:] in everything:
             found.add(base)
@@ -408,6 +408,8 @@ def _kind(done: Sequence[str]) -> str:
     real = [one for one in done if not one.startswith("do not start")]
     if not real:
         return ""
+    if found := re.search(r": ([A-Z]\d\d) [a-z-]+: ", real[0]):
+        return f"by hand {found[1]}"
     return " ".join(real[0].split()[: 3 if "--replicas" in real[0] else 2])
 
 
