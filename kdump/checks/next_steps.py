@@ -98,7 +98,7 @@ class PartitionSteps:
         self._beside: _Segment | None = None  # an index of it was named alone, and its log is damaged too
         self._lost: Finding | None = None  # what shows that a log is not here
         self._misplaced = [job.misplaced for job in jobs if job.misplaced is not None]
-        self._persons = PersonSteps()
+        self._persons, self._late = PersonSteps(), PersonSteps(StepKind.CHECKPOINT)
         self._removed = RemovedRecords()
         self._missing = NamedRanges()  # offsets of which no intact byte is here
         self._unexplained = NamedRanges()  # those that compaction may have taken as well
@@ -147,7 +147,7 @@ class PartitionSteps:
         yield from self._told(held) if is_loud else map(self._of_sound, held)
         for one in late:
             self._see_finding(one)
-            self._persons.see(one)
+            self._late.see(one)
         if self._is_concerned:
             yield self._state()
 
@@ -276,7 +276,7 @@ class PartitionSteps:
                 return None
             may_be_cut = segment.ends_with_damage and self._may_be_cut(segment)
             return command_line("truncate", named(segment.log), "--at-damage") if may_be_cut else None
-        if segment.is_unsound(finding) and segment.can_be_indexed:
+        if segment.is_unsound(finding) and segment.can_be_indexed and not segment.witnesses:
             path = finding.file if finding.file in segment.job.files.values() else segment.log
             return command_line("reindex", named(path))
         return None
@@ -325,7 +325,7 @@ class PartitionSteps:
         waits = self._is_harmful or (bool(self._misplaced) and not self._directory.is_leftover)
         coming = self._start.foreseen(self._foreseen, self._options, self._records)
         persons = self._persons.moves(without=Trait.RESTORED if self._has_losses else None, mends=coming.blames)
-        moves = [*self._removed.moves(keeps), *persons]
+        moves = [*self._removed.moves(keeps), *persons, *self._late.moves()]
         if waits:
             moves += self._of_waiting()
         else:
@@ -346,7 +346,8 @@ class PartitionSteps:
             fails_by_file=bool(coming.blames),
             waits=waits,
             starts_well=coming.move is not None and not waits and not self._removed.has_some,
-            is_mendable=any(one.kind in _IN_PLACE for one in mends) and not self._is_unmended and not self._is_lacking,
+            is_mendable=any(one.kind in _IN_PLACE for one in mends)
+            and not (self._is_unmended or self._is_lacking or self._late.has_some),
             has_losses=self._has_losses or is_damaged or self._lost is not None,
             has_alone=self._has_alone,
             is_damaged=is_damaged,
@@ -400,7 +401,9 @@ class PartitionSteps:
         if cause is None and cut is not None:
             cause = cut.damage[0]
         ranges = self._missing if self._missing.offsets else self._unexplained
-        missing = f"{ranges} {'is' if ranges.offsets == 1 else 'are'} missing"
+        missing = (
+            f"{ranges} {'is' if ranges.offsets == 1 else 'are'} missing" if ranges.offsets else "something is lost"
+        )
         told = _place(cause) if cause is not None else missing
         yield self._restore(told)
         foreign = [one.log for one in self._segments if one.is_foreign]
@@ -460,7 +463,7 @@ class PartitionSteps:
             if one.has_loose_end:
                 loose = mend(StepKind.LOOSE_END, "truncate", [one], [one.log], "--at-damage")
                 yield loose.replace(verb=None, command=loose.line)  # it takes one log
-        indexed = [one for one in kept if one.unsound and not one.has_loose_end]
+        indexed = [one for one in kept if one.unsound and not (one.has_loose_end or one.witnesses)]
         if indexed:
             yield mend(StepKind.REINDEX, "reindex", indexed, (one.argument for one in indexed))
         if self._beside is not None:
@@ -497,7 +500,7 @@ _IN_PLACE = StepKind.PATCH, StepKind.LOOSE_END, StepKind.REINDEX, StepKind.SNAPS
 
 def _harmless(one: Move, keeps: Amount) -> Move:
     """What a person is told about a file, or that nothing is to be done: no record goes by it."""
-    is_told = one.kind in (StepKind.PERSON, StepKind.MEND, StepKind.READABLE, StepKind.NOTHING)
+    is_told = one.kind in (StepKind.PERSON, StepKind.CHECKPOINT, StepKind.MEND, StepKind.READABLE, StepKind.NOTHING)
     return one.replace(keeps=keeps, loses=NONE) if is_told else one
 
 

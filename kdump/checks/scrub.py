@@ -353,7 +353,7 @@ class _Run:
         damaged = tuple(self._damaged)[:_MOST_STEPS]
         for n, one in enumerate(damaged, 1):
             command = command_line("verify", named(one))
-            yield Step(1, n, damaged, Rank.RECOMMENDED, None, command, why, loses=NONE)
+            yield Step(1, n, damaged, Rank.RECOMMENDED, condition=None, command=command, why=why, loses=NONE)
 
     # --- what is right as it is -----------------------------------------------------------------------------
     def accept(self, row: Listed | OpenFailure) -> Iterator[Item]:

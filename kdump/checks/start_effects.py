@@ -25,7 +25,6 @@ _MOST = 1000  # errors and losses that are held; of more nobody says that a star
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _CUT = ("truncate", "empty")
 _BUILT = ("rebuild-index", *_CUT)
-_SMALL_FILES = (Code.K04.name, Code.K05.name)
 
 
 class Foreseen(Value):
@@ -97,7 +96,8 @@ class StartEffects:
             return Foreseen()
         move = self._move(directory, rows, records) if self._mends_all(directory, rows) else None
         worst = max(rows, key=lambda row: (row.is_stray, row.harm))
-        blames = tuple(row.cause.code for row in rows if row.cause is not None and row.cause.code in _SMALL_FILES)
+        causes = (row.cause.code for row in rows if row.cause is not None)
+        blames = tuple(code for code in causes if Trait.STOPS_PARTITION.is_among([code]))
         if worst.is_stray:
             blames = (*blames, Code.K05.name)
         harm = "" if move is not None else _harm(worst)

@@ -98,6 +98,7 @@ class StepKind(Enum):
     NOTHING = "missing offsets that nobody has", "nothing to do: a broker serves the rest"
     READABLE = "codes without a remedy, and nothing lost", "nothing to do: every record is readable ({code} in {files})"
     PERSON = "codes of which no other step is", "{files}: {code}: {remedy}"
+    CHECKPOINT = "the same, of files of the log directory: they stay when the partition is replaced", PERSON[1]
     PATCH = (
         "codes with Trait.PATCH_HEADER, where one value is possible",
         "restores header fields that no CRC covers and that can have one value only{harmless}",
@@ -210,7 +211,8 @@ def move(kind: StepKind, command: ShellCommand | None = None, /, **words: object
 class PersonSteps:
     """What is wrong and no command mends: a sentence a code."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: StepKind = StepKind.PERSON) -> None:
+        self._kind = kind  # of what is neither urgent nor a file that keeps the partition from loading
         self._found: dict[Code, tuple[Finding, dict[str, None]]] = {}
 
     @property
@@ -235,7 +237,7 @@ class PersonSteps:
         """
         readable: dict[str, tuple[str, ...]] = {}  # by what is wrong, the files
         for code, (finding, files) in self._found.items():
-            kind = StepKind.PERSON
+            kind = self._kind
             if Trait.URGENT in code.traits:
                 kind = StepKind.URGENT
             elif code.name in mends:

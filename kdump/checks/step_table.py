@@ -66,7 +66,7 @@ class RunState(StepFacts):
     moves: tuple[Move, ...]  # what is to be done about what lies in no partition
 
 
-class Option(Value):
+class StepOption(Value):
     """One option of a row of the table: when it is right, and the kinds of its steps."""
 
     rank: Rank
@@ -78,25 +78,25 @@ class TableRow(Value):
     """A row of the table: when it applies, and the options then, the recommended one first."""
 
     applies: Callable[[PartitionState], bool]
-    options: tuple[Option, ...]
+    options: tuple[StepOption, ...]
 
 
-def _recommended(*kinds: StepKind) -> Option:
-    return Option(Rank.RECOMMENDED, kinds)
+def _recommended(*kinds: StepKind) -> StepOption:
+    return StepOption(Rank.RECOMMENDED, kinds)
 
 
-def _if(condition: str, *kinds: StepKind) -> Option:
-    return Option(Rank.IF, kinds, condition)
+def _if(condition: str, *kinds: StepKind) -> StepOption:
+    return StepOption(Rank.IF, kinds, condition)
 
 
-def _last(*kinds: StepKind) -> Option:
-    return Option(Rank.LAST_RESORT, kinds)
+def _last(*kinds: StepKind) -> StepOption:
+    return StepOption(Rank.LAST_RESORT, kinds)
 
 
 _MENDS = StepKind.PATCH, StepKind.LOOSE_END, StepKind.REINDEX, StepKind.SNAPSHOT
 """What mends a partition in place and loses nothing."""
 
-_NOTHING_ELSE = StepKind.PERSON, StepKind.BESIDE, *_MENDS, StepKind.READABLE
+_NOTHING_ELSE = StepKind.PERSON, StepKind.CHECKPOINT, StepKind.BESIDE, *_MENDS, StepKind.READABLE
 
 
 def _of_missing(applies: Callable[[PartitionState], bool], *kinds: StepKind) -> tuple[TableRow, TableRow]:
@@ -110,12 +110,12 @@ def _of_missing(applies: Callable[[PartitionState], bool], *kinds: StepKind) -> 
     return (
         TableRow(
             lambda one: one.lacks and one.others is False and applies(one),
-            (_recommended(*kinds, StepKind.PERSON), *last),
+            (_recommended(*kinds, StepKind.PERSON, StepKind.CHECKPOINT), *last),
         ),
         TableRow(
             lambda one: one.lacks and applies(one),
             (
-                _recommended(StepKind.COMPARE, StepKind.PERSON),
+                _recommended(StepKind.COMPARE, StepKind.PERSON, StepKind.CHECKPOINT),
                 _if(_NO_OTHER, *kinds),
                 _if(_ONE_SOUND, StepKind.RESTORE),
                 *last,
@@ -131,7 +131,14 @@ TABLE = (
     TableRow(
         lambda one: one.waits,
         (
-            _recommended(StepKind.RENAME, StepKind.RENAME_FIRST, StepKind.SWAP, StepKind.SWAP_OUT, StepKind.PERSON),
+            _recommended(
+                StepKind.RENAME,
+                StepKind.RENAME_FIRST,
+                StepKind.SWAP,
+                StepKind.SWAP_OUT,
+                StepKind.PERSON,
+                StepKind.CHECKPOINT,
+            ),
             _if("the files are not to be moved", StepKind.SALVAGE),
         ),
     ),
@@ -142,13 +149,13 @@ TABLE = (
     # something is lost or doubtful: a replica among the inputs has it all
     TableRow(
         lambda one: (one.lacks or one.has_alone) and one.sound is not None,
-        (_recommended(StepKind.RESTORE, StepKind.PERSON), _last(StepKind.SALVAGE)),
+        (_recommended(StepKind.RESTORE, StepKind.CHECKPOINT), _last(StepKind.SALVAGE)),
     ),
     # several are among the inputs, none has all
     TableRow(
         lambda one: one.lacks and bool(one.together),
         (
-            _recommended(StepKind.JOIN, StepKind.PERSON),
+            _recommended(StepKind.JOIN, StepKind.CHECKPOINT),
             _if("a further replica is sound", StepKind.RESTORE),
             _last(*_MENDS, StepKind.CUT),
         ),
@@ -157,7 +164,7 @@ TABLE = (
     TableRow(
         lambda one: one.lacks and one.is_damaged and one.others is True,
         (
-            _recommended(StepKind.COMPARE, StepKind.RESTORE, StepKind.PERSON),
+            _recommended(StepKind.COMPARE, StepKind.RESTORE, StepKind.CHECKPOINT),
             _if(_NONE_SOUND, StepKind.SALVAGE),
             _last(*_MENDS, StepKind.CUT, StepKind.WITNESS),
         ),
@@ -165,13 +172,13 @@ TABLE = (
     # there is no other
     TableRow(
         lambda one: one.lacks and one.is_damaged and one.others is False,
-        (_recommended(StepKind.SALVAGE, StepKind.PERSON), _last(*_MENDS, StepKind.CUT, StepKind.WITNESS)),
+        (_recommended(StepKind.SALVAGE, StepKind.CHECKPOINT), _last(*_MENDS, StepKind.CUT, StepKind.WITNESS)),
     ),
     # nobody tells
     TableRow(
         lambda one: one.lacks and one.is_damaged,
         (
-            _recommended(StepKind.COMPARE, StepKind.PERSON),
+            _recommended(StepKind.COMPARE, StepKind.CHECKPOINT),
             _if(_NO_OTHER, StepKind.SALVAGE),
             _if(_ONE_SOUND, StepKind.RESTORE),
             _last(*_MENDS, StepKind.CUT, StepKind.WITNESS),
@@ -179,12 +186,15 @@ TABLE = (
     ),
     # offsets are gone, and no byte is damaged; indexes that know of them would have a start hide what is left
     *_of_missing(lambda one: one.takes_intact and bool(one.of([StepKind.WITNESS])), *_MENDS, StepKind.WITNESS),
-    *_of_missing(lambda one: one.takes_intact and not one.of([StepKind.PERSON]), StepKind.SALVAGE),
+    *_of_missing(lambda one: one.takes_intact and not one.of([StepKind.CHECKPOINT]), StepKind.SALVAGE),
     *_of_missing(lambda _: True, *_MENDS, StepKind.NOTHING),
     TableRow(lambda one: one.has_removed, (_recommended(),)),  # what comes first is all
     TableRow(
         lambda one: one.has_alone,
-        (_recommended(StepKind.COMPARE, StepKind.PERSON), _if(_NO_OTHER, *_MENDS, StepKind.NOTHING)),
+        (
+            _recommended(StepKind.COMPARE, StepKind.PERSON, StepKind.CHECKPOINT),
+            _if(_NO_OTHER, *_MENDS, StepKind.NOTHING),
+        ),
     ),
     TableRow(lambda one: one.contradicted, (_recommended(StepKind.STOP_WRITERS, StepKind.PREFER),)),
     # any other error or warning
@@ -206,19 +216,19 @@ def steps_for(states: Sequence[PartitionState], of_run: Iterable[Move] = ()) -> 
     first = list(of_run)
     if first:
         yield from _numbered((), [(_recommended(), first)])
-    blocks: dict[object, Block] = {}
+    blocks: dict[object, StepBlock] = {}
     for one in states:
         options = _options(one)
         if not options:
             continue
         is_joined = any(step.kind is StepKind.JOIN for _, some in options[:1] for step in some)
         key = one.together if is_joined else tuple((option, *(step.alike for step in some)) for option, some in options)
-        blocks.setdefault(key, Block()).add(one.path, options)
+        blocks.setdefault(key, StepBlock()).add(one.path, options)
     for block in blocks.values():
         yield from _numbered(tuple(block.paths), block.options)
 
 
-class Block:
+class StepBlock:
     """The options of one partition, or of several alike.
 
     Attributes:
@@ -227,9 +237,9 @@ class Block:
 
     def __init__(self) -> None:
         self.paths: dict[str, None] = {}
-        self._options: dict[Option, dict[object, Move]] = {}
+        self._options: dict[StepOption, dict[object, Move]] = {}
 
-    def add(self, path: str, options: Iterable[tuple[Option, list[Move]]]) -> None:
+    def add(self, path: str, options: Iterable[tuple[StepOption, list[Move]]]) -> None:
         """Take one more partition: steps that are alike are one for all of them."""
         self.paths[path] = None
         for option, moves in options:
@@ -239,7 +249,7 @@ class Block:
                 known[one.alike] = one if before is None else before + one
 
     @property
-    def options(self) -> Iterator[tuple[Option, list[Move]]]:
+    def options(self) -> Iterator[tuple[StepOption, list[Move]]]:
         """The options in the order of their ranks, and the steps of each."""
         for option in sorted(self._options, key=lambda option: _RANKS.index(option.rank)):
             yield option, sorted(self._options[option].values(), key=lambda one: one.kind is not StepKind.HOLD)
@@ -248,7 +258,7 @@ class Block:
 _RANKS = tuple(Rank)
 
 
-def _options(one: PartitionState) -> list[tuple[Option, list[Move]]]:
+def _options(one: PartitionState) -> list[tuple[StepOption, list[Move]]]:
     """The options of one partition; none where there is nothing to do."""
     row = next((row for row in TABLE if row.applies(one)), None)
     found = [(option, one.of(option.kinds)) for option in row.options] if row is not None else []
@@ -270,7 +280,7 @@ def _options(one: PartitionState) -> list[tuple[Option, list[Move]]]:
     return found
 
 
-def _numbered(paths: tuple[str, ...], options: Iterable[tuple[Option, list[Move]]]) -> Iterator[Step]:
+def _numbered(paths: tuple[str, ...], options: Iterable[tuple[StepOption, list[Move]]]) -> Iterator[Step]:
     for number, (option, moves) in enumerate(options, 1):
         for n, one in enumerate(moves, 1):
             what = one.line, one.why, one.keeps, one.loses, one.size

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.rescue.partition_salvage import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
-    from kdump.rescue.step_sentences import Told
+    from kdump.rescue.step_sentences import ToldStep
     from kdump.rows.salvaged import Salvaged
     from kdump.rows.steps import Step
 
@@ -42,6 +42,7 @@ def next_steps(
     result: Salvaged,
     path: str,
     beside: Beside,
+    *,
     without: Sequence[str],
     left_out: int,
 ) -> tuple[Step, ...]:
@@ -63,7 +64,7 @@ def next_steps(
     return tuple(placed((first, *others), result, path, left_out))
 
 
-def before_all(work: PartitionSalvage, path: str, result: Salvaged, without: Sequence[str]) -> tuple[Told, ...]:
+def before_all(work: PartitionSalvage, path: str, result: Salvaged, without: Sequence[str]) -> tuple[ToldStep, ...]:
     """Return what comes before all else, where the result may lack what a source has.
 
     Args:
@@ -106,7 +107,7 @@ def _options(
     return asked.replace(condition=None), SalvageOption(placing, "there is no other replica"), *rest
 
 
-def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[Told]:
+def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[ToldStep]:
     """Yield what comes before all else where segments beside those that were named were not read."""
     parts = [f"{len(one.bases) - one.unread} of {len(one.bases)} segments of {one.path}" for one in work.parts]
     if parts:
@@ -124,7 +125,7 @@ def _once_more(work: PartitionSalvage, *others: str, name: str | None = None) ->
     return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, *below, "--to", "DIR", *named_so)
 
 
-def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[Told]:
+def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[ToldStep]:
     """Yield what comes before all else where nothing tells how much of the log the result is."""
     if work.is_of_runs:
         yield SalvageStepKind.RUNS.step(
@@ -136,7 +137,7 @@ def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Itera
         )
 
 
-def _steps_without(without: Sequence[str]) -> Iterator[Told]:
+def _steps_without(without: Sequence[str]) -> Iterator[ToldStep]:
     """Yield what comes first where a source could not be read, or not all of it."""
     if without:
         more = len(without) - _TOLD
@@ -210,7 +211,7 @@ def notes_if_sound(
         yield f"wherever you copy it to{without}, see that {entry}"
 
 
-def _steps_beside(standing: Standing, name: str) -> Iterator[Told]:
+def _steps_beside(standing: Standing, name: str) -> Iterator[ToldStep]:
     """Yield what is cheaper than all else where one copy is sound and has all: Kafka replicates it."""
     if standing.whole:
         yield SalvageStepKind.BESIDE.step(copy=standing.whole[0], how=_replicating(_named(standing.damaged), name))
@@ -231,7 +232,7 @@ def _replicating(damaged: str, name: str) -> str:
     )
 
 
-def _steps_of_others(work: PartitionSalvage, standing: Standing, result: Salvaged) -> Iterator[Told]:
+def _steps_of_others(work: PartitionSalvage, standing: Standing, result: Salvaged) -> Iterator[ToldStep]:
     """Yield what to ask of replicas that are no sources: one that is sound is cheaper, and others may have more."""
     paths = [one.path or "." for one in work.directories]
     is_lacking = result.offsets_lost > 0 or result.offsets_unexplained > 0
@@ -249,14 +250,14 @@ def _steps_of_others(work: PartitionSalvage, standing: Standing, result: Salvage
     yield SalvageStepKind.TOGETHER.step(_once_more(work, "OTHER"))
 
 
-def _steps_of_names(work: PartitionSalvage) -> Iterator[Told]:
+def _steps_of_names(work: PartitionSalvage) -> Iterator[ToldStep]:
     """Yield what is cheaper where a copy has logs with the names of other segments: it may need nothing else."""
     for path, some in work.misplaced.items():
         check = command_line("verify", named(path))
         yield SalvageStepKind.NAMES.step(path=path, moves=renaming(renamed(some)), check=check)
 
 
-def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[Told]:
+def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[ToldStep]:
     """Yield what a partition needs whose topic was deleted: a copy of what is left of it, and a topic."""
     if not work.on_the_way_out:
         return
@@ -287,7 +288,7 @@ def steps_for(
     needs_id: bool | None,
     raft: RaftFiles | None = None,
     is_lowered: bool = False,
-) -> Iterator[Told]:
+) -> Iterator[ToldStep]:
     """Yield what a person does with a partition that was salvaged.
 
     Args:
@@ -332,7 +333,7 @@ def steps_for(
         yield SalvageStepKind.HANGING.step()
 
 
-def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[Told]:
+def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[ToldStep]:
     """Yield what is to be copied beside a metadata log, file by file: the result has neither.
 
     Source: KafkaRaftLog.truncateToLatestSnapshot, FileQuorumStateStore; Kafka 4.3.1.

@@ -265,7 +265,7 @@ def _written(
     stay = (*note_below(work.name, writer.rows.records_below, start), *notes_left(work.name, work.left_to_broker))
     yield from work.left_unread
     out = writer.rows.diverged + sum(one.records for one in writer.left_out.batches)
-    steps = next_steps(work, standing, writer.result, path, beside, without, out)
+    steps = next_steps(work, standing, writer.result, path, beside, without=without, left_out=out)
     yield SalvageDone(
         writer.result,
         path,
@@ -339,7 +339,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     start, is_lowered = work.start_entry(result.log_start_offset, first_base)
     epochs = PartitionDir(path, LogDir(target.path)).epochs
     beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1, is_lowered)
-    steps = next_steps(work, standing, result, path, beside, without, diverged)
+    steps = next_steps(work, standing, result, path, beside, without=without, left_out=diverged)
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
     note = f"{name}: kept from a former run, its sources were not read again"

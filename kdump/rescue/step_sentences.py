@@ -147,17 +147,17 @@ class SalvageStepKind(Enum):
         "nobody ends, and the command that aborts them: before you abort one, look at what it wrote"
     )
 
-    def step(self, command: ShellCommand | None = None, /, **words: object) -> Told:
+    def step(self, command: ShellCommand | None = None, /, **words: object) -> ToldStep:
         """Return a step with its sentence.
 
         Args:
             command: None where a person acts.
             words: of the sentence.
         """
-        return Told(self, command, self.value.format_map(words))
+        return ToldStep(self, command, self.value.format_map(words))
 
 
-class Told(Value):
+class ToldStep(Value):
     """A step that has no place yet."""
 
     kind: SalvageStepKind
@@ -168,7 +168,7 @@ class Told(Value):
 class SalvageOption(Value):
     """One option of what a person does with a result: when it is right, and its steps."""
 
-    steps: tuple[Told, ...]
+    steps: tuple[ToldStep, ...]
     condition: str | None = None  # None for the recommended one
 
 
@@ -188,6 +188,5 @@ def placed(options: Iterable[SalvageOption], result: Salvaged, path: str, left_o
             keeps, loses, size = UNKNOWN, UNKNOWN, None
             if one.kind in (SalvageStepKind.COPY, SalvageStepKind.COPY_TO_NODE):
                 keeps, loses, size = Amount(None, result.records), Amount(None, left_out), result.size
-            yield Step(
-                number, n, (path,), rank, option.condition, one.command, one.why, keeps=keeps, loses=loses, size=size
-            )
+            where = number, n, (path,), rank, option.condition
+            yield Step(*where, command=one.command, why=one.why, keeps=keeps, loses=loses, size=size)

@@ -70,12 +70,12 @@ FIRST = ["URGENT", "RESCUE", "RESCUE_TOO"]
         ({"is_mendable": True}, [("recommended", None, [*FIRST, *MENDS])]),
         (
             {**LOST, "sound": "q", "together": ("p", "q")},
-            [("recommended", None, [*FIRST, "RESTORE", "PERSON"]), ("last-resort", None, ["SALVAGE"])],
+            [("recommended", None, [*FIRST, "RESTORE", "CHECKPOINT"]), ("last-resort", None, ["SALVAGE"])],
         ),
         (
             {**LOST, "together": ("p", "q")},
             [
-                ("recommended", None, [*FIRST, "JOIN", "PERSON"]),
+                ("recommended", None, [*FIRST, "JOIN", "CHECKPOINT"]),
                 ("if", "a further replica is sound", ["RESTORE"]),
                 ("last-resort", None, [*MENDS, "CUT"]),
             ],
@@ -83,16 +83,16 @@ FIRST = ["URGENT", "RESCUE", "RESCUE_TOO"]
         (
             {**LOST, "others": True},
             [
-                ("recommended", None, [*FIRST, "COMPARE", "RESTORE", "PERSON"]),
+                ("recommended", None, [*FIRST, "COMPARE", "RESTORE", "CHECKPOINT"]),
                 ("if", "no other replica is sound", ["SALVAGE"]),
                 CUT,
             ],
         ),
-        ({**LOST, "others": False}, [("recommended", None, [*FIRST, "SALVAGE", "PERSON"]), CUT]),
+        ({**LOST, "others": False}, [("recommended", None, [*FIRST, "SALVAGE", "CHECKPOINT"]), CUT]),
         (
             LOST,
             [
-                ("recommended", None, [*FIRST, "COMPARE", "PERSON"]),
+                ("recommended", None, [*FIRST, "COMPARE", "CHECKPOINT"]),
                 ("if", "there is no other replica", ["SALVAGE"]),
                 ("if", "another replica is sound, and has all of it", ["RESTORE"]),
                 CUT,
@@ -101,7 +101,7 @@ FIRST = ["URGENT", "RESCUE", "RESCUE_TOO"]
         (
             {"has_losses": True},
             [
-                ("recommended", None, [*FIRST, "COMPARE", "PERSON"]),
+                ("recommended", None, [*FIRST, "COMPARE", "PERSON", "CHECKPOINT"]),
                 ("if", "there is no other replica", [*MENDS, "NOTHING"]),
                 ("if", "another replica is sound, and has all of it", ["RESTORE"]),
                 ("last-resort", None, ["WITNESS"]),
@@ -110,7 +110,7 @@ FIRST = ["URGENT", "RESCUE", "RESCUE_TOO"]
         (
             {"has_losses": True, "harm": "hides all"},
             [
-                ("recommended", None, ["START", *FIRST, "COMPARE", "PERSON"]),
+                ("recommended", None, ["START", *FIRST, "COMPARE", "PERSON", "CHECKPOINT"]),
                 ("if", "there is no other replica", [*MENDS, "WITNESS"]),
                 ("if", "another replica is sound, and has all of it", ["RESTORE"]),
                 ("last-resort", None, ["START"]),
@@ -120,12 +120,12 @@ FIRST = ["URGENT", "RESCUE", "RESCUE_TOO"]
         (
             {"has_alone": True},
             [
-                ("recommended", None, [*FIRST, "COMPARE", "PERSON"]),
+                ("recommended", None, [*FIRST, "COMPARE", "PERSON", "CHECKPOINT"]),
                 ("if", "there is no other replica", [*MENDS, "NOTHING"]),
             ],
         ),
         ({"contradicted": True}, [("recommended", None, [*FIRST, "STOP_WRITERS", "PREFER"])]),
-        ({}, [("recommended", None, [*FIRST, "PERSON", "BESIDE", *MENDS, "READABLE"])]),
+        ({}, [("recommended", None, [*FIRST, "PERSON", "CHECKPOINT", "BESIDE", *MENDS, "READABLE"])]),
     ],
 )
 def test_the_first_row_that_applies_decides(
@@ -143,7 +143,7 @@ def test_every_row_has_exactly_one_recommended_option_and_it_stands_first() -> N
 
 def test_a_small_file_that_stops_the_start_is_mended_before_the_rest_of_its_block() -> None:
     first, *others = told(fails_by_file=True, **LOST)
-    assert first == ("recommended", None, [*FIRST, "MEND", "COMPARE", "PERSON"])
+    assert first == ("recommended", None, [*FIRST, "MEND", "COMPARE", "CHECKPOINT"])
     assert len(others) == 3
 
 

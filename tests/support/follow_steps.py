@@ -195,9 +195,16 @@ class Operator:
         """Do the steps of an option."""
         for step in option:
             self.done.append(step["command"] or step["why"])
-            self._do(step, broker)
+            if self._do(step, broker):
+                return
 
-    def _do(self, step: dict[str, Any], broker: Path) -> None:
+    def _do(self, step: dict[str, Any], broker: Path) -> bool:
+        """Do one step; tell whether files have changed of which later steps do not know.
+
+        Args:
+            step: the row.
+            broker: the log directory that it is about.
+        """
         words = shlex.split(step["command"] or "")
         why = str(step["why"])
         if words[1:2] == ["salvage"]:
@@ -210,10 +217,12 @@ class Operator:
             run = run_kdump([*words[1:], *apply], self.scene.root)
             if run.exit not in (0, 3, 4):
                 raise NobodyCanError(f"{step['command']} ends with {run.exit}: {run.stderr.decode()[-300:]}")
-        elif why.startswith(("do not start the broker", "nothing to do", "stop those who write")) or words[1:2] == [
-            "verify"
-        ]:
-            return
+        elif (
+            ": leave it" in why
+            or why.startswith(("do not start the broker", "nothing to do", "stop those who write"))
+            or words[1:2] == ["verify"]
+        ):
+            return False
         elif why.startswith("start the broker"):
             self.start(broker)
         elif found := re.match(r"restore \S+ from ([^,\s]+), in (?:which|whose)", why):
@@ -225,8 +234,10 @@ class Operator:
             subprocess.run(["bash", "-c", "mv -n " + why.partition("mv -n ")[2]], check=True, cwd=self.scene.root)
         elif found := _FILES.match(why):
             self._from_backup(found[1].split(", "))
+            return True
         else:
             raise NobodyCanError(f"nobody can do: {why}")
+        return False
 
     def _from_backup(self, files: Sequence[str]) -> None:
         """Put small files back as they were before the damage."""
@@ -238,10 +249,8 @@ class Operator:
                 shutil.rmtree(path)
             elif was.is_file():
                 shutil.copy2(was, path)
-            elif path.exists():
-                path.unlink()
             else:
-                raise NobodyCanError(f"no backup has {file}")
+                path.unlink(missing_ok=True)  # it is gone where another step has replaced the partition
 
     def _restore(self, broker: Path) -> None:
         """Take a replica that is sound, where there is one."""
