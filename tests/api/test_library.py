@@ -25,6 +25,8 @@ INTACT = FIXTURES / "damage" / "intact" / "none" / "logdir"
 PLAIN = INTACT / "plain-0"
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 PUBLIC = {
+    "Amount",
+    "Rank",
     "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction",
     "Record", "RecordColumns",
     "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
