@@ -227,9 +227,10 @@ class Operator:
             return False
         elif why.startswith("start the broker"):
             self.start(broker)
-        elif found := re.match(r"restore \S+ from ([^,\s]+), in (?:which|whose)", why):
-            shutil.rmtree(broker / self.scene.partition)
-            shutil.copytree(found[1], broker / self.scene.partition)
+        elif found := re.match(r"restore .+? from ([^,\s]+), in (?:which|whose)", why):
+            for path in step["partitions"]:
+                shutil.rmtree(path)
+                shutil.copytree(found[1], path)
         elif why.startswith("restore "):
             self._restore(broker)
         elif words[:1] == ["mv"]:
