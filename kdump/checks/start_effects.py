@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _MOST = 1000  # errors and losses that are held; of more nobody says that a start mends them
+_READ_WHOLE = ".txnindex", ".snapshot", FileKind.EPOCHS.value
+_LARGEST = 1 << 28  # bytes of such a file: a start reads them entry by entry, and no broker has written a larger one
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _CUT = ("truncate", "empty")
 _BUILT = ("rebuild-index", *_CUT)
@@ -85,6 +87,10 @@ class StartEffects:
             records: that readers of it get.
         """
         if directory is None or directory.parsed is None or directory.parsed.state:
+            return Foreseen()
+        if any(
+            directory.listing.size(name) > _LARGEST for name in directory.listing.names if name.endswith(_READ_WHOLE)
+        ):
             return Foreseen()
         from kdump.checks.predict import predict_alone  # the model of the broker costs time to import
 
