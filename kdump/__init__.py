@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     from kdump.api.log import Batch, Log, records
     from kdump.api.verdict import Verdict, verify
     from kdump.finding import Code, Finding, Severity
-    from kdump.rows.verdict import Certainty, Loss, Prediction, Step
+    from kdump.rows.steps import Amount, Rank, Step
+    from kdump.rows.verdict import Certainty, Loss, Prediction
 
 __version__ = "0.1.0"
 __all__ = [
-    "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction", "Record",
-    "RecordColumns", "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
+    "Amount", "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction",
+    "Rank", "Record", "RecordColumns", "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time",
+    "records", "verify",
 ]  # fmt: skip
 
 _HOMES = {
+    "Amount": "kdump.rows.steps",
     "Batch": "kdump.api.log",
     "BatchColumns": "kdump.api.columns",
     "Certainty": "kdump.rows.verdict",
@@ -31,10 +34,11 @@ _HOMES = {
     "Log": "kdump.api.log",
     "Loss": "kdump.rows.verdict",
     "Prediction": "kdump.rows.verdict",
+    "Rank": "kdump.rows.steps",
     "Record": "kdump.api._rows",
     "RecordColumns": "kdump.api.columns",
     "Severity": "kdump.finding",
-    "Step": "kdump.rows.verdict",
+    "Step": "kdump.rows.steps",
     "Verdict": "kdump.api.verdict",
     "find_offset": "kdump.api.answers",
     "find_time": "kdump.api.answers",

@@ -78,6 +78,7 @@ class Trait(Enum):
     # Files.
     UNSOUND_SNAPSHOT = "the snapshot is damaged, or not what the log says"
     ODD_NAME = "no broker gives a file this name"
+    STOPS_PARTITION = "a small file of a partition, because of which a broker may not load it, or set it aside"
     OTHER_REPLICA = "another replica has something else"
 
     __hash__ = object.__hash__  # members are what they are by identity; the hash of an Enum is slow
@@ -369,8 +370,9 @@ class Code(Enum):
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore this very file from a backup, for that of another log directory does not fit; a checkpoint of offsets, no other file, may be moved away while the broker is stopped, at the price that kdump explain K03 names")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "while the broker is stopped, copy the file of another replica of the partition over this one; without such a replica take the one that kdump salvage makes from the batches, or move this file away: a broker makes it again from batches that it recovers, after a clean stop from none",
-           Trait.ABOVE_END)
-    K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
+           Trait.ABOVE_END, Trait.STOPS_PARTITION)
+    K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline",
+           Trait.STOPS_PARTITION)
 
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from kdump.format.record.chunk import Chunk
     from kdump.rows.plan import Planned
     from kdump.rows.stats import Figures
+    from kdump.rows.steps import Step
     from kdump.rows.usage import Growth, Usage
-    from kdump.rows.verdict import Duplicate, Loss, Prediction, Step
+    from kdump.rows.verdict import Duplicate, Loss, Prediction
     from kdump.storage.file_source import OpenFailure
 
 
@@ -191,6 +192,10 @@ class PartitionChecked(Value):
     offsets_lost: int = 0  # that readers do not get; what is absent is not lost
 
 
+class StepFacts(Value):
+    """What the steps of a run hang on: verify takes it, and hands out steps in its place."""
+
+
 class StartForeseen(Value):
     """A partition of which nothing but the next start was looked at."""
 
@@ -256,6 +261,7 @@ if TYPE_CHECKING:
         | Planned
         | Prediction
         | Step
+        | StepFacts
         | StartForeseen
         | Unchecked
         | Scrubbed

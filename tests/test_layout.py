@@ -39,6 +39,7 @@ HELD = {
     "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",
     "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",
+    "tests/checks/test_step_table.py": "checks.intact_records checks.start_effects",
     "tests/checks/test_awaiting_deletion.py": (
         "broker.awaiting_deletion broker.lacking broker.load.swapped_dir checks.removed_records"
     ),
@@ -52,7 +53,7 @@ HELD = {
     "tests/checks/test_verify_output.py": (
         "verdict cli.verify render.commentary render.fold render.sink render.report.page"
     ),
-    "tests/checks/test_next_steps.py": "broker.load.log_state checks.step_sentences",
+    "tests/checks/test_next_steps.py": "broker.load.log_state checks.next_steps",
     "tests/checks/test_swaps.py": "checks.swaps",
     "tests/checks/test_verify_replicas.py": "checks.had_elsewhere",
     "tests/find/test_remedies.py": "find.remedies",

@@ -11,7 +11,8 @@ from kdump.api.select import time_of, whole
 from kdump.checks.options import VerifyOptions
 from kdump.finding import Finding
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.rows.verdict import Duplicate, Loss, Prediction, Step
+from kdump.rows.steps import Step
+from kdump.rows.verdict import Duplicate, Loss, Prediction
 from kdump.storage.file_source import OpenFailure
 from kdump.tally import Tally
 

@@ -16,6 +16,7 @@ from kdump.broker.config import ClusterSettings, TopicPast, has_part, says_compa
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.decode.schema import ReadMode
 from kdump.decode.table import newest, table
+from kdump.decode.wire import MalformedError, uvarint
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk, right_windows
@@ -41,13 +42,35 @@ if TYPE_CHECKING:
 
 _TOPIC_CONFIG, _BROKER_CONFIG = 2, 4  # ConfigResource.Type
 _POLICY, _DEFAULT_POLICY = "cleanup.policy", "log.cleanup.policy"
-_TOPIC, _PARTITION, _CONFIG, _REMOVE_TOPIC, _MIGRATION = 2, 3, 4, 9, 21
+_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE_TOPIC, _MIGRATION = 2, 3, 4, 5, 9, 21
 _BEGIN, _END, _ABORT = 23, 24, 25  # of transactions
-_WANTED = frozenset((_TOPIC, _PARTITION, _CONFIG, _REMOVE_TOPIC, _MIGRATION, _BEGIN, _END, _ABORT))
+_WANTED = frozenset((_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE_TOPIC, _MIGRATION, _BEGIN, _END, _ABORT))
 _PRE_MIGRATION, _IN_MIGRATION = 1, 2  # ZkMigrationState: topics of ZooKeeper are copied in between
 _FOOTER = 4  # ControlRecordType of the end of a snapshot
+_REPLICAS = 2  # tag of a PartitionChangeRecord
 _FRAME = 3  # frame version, type, version: a byte each
 _NUMBER, _ID = slice(_FRAME, _FRAME + 4), slice(_FRAME + 4, _FRAME + 20)  # begin a PartitionRecord of every version
+
+
+def _replicas(value: bytes) -> int | None:
+    """Return how many replicas a PartitionRecord says, or a change of it; None where it says nothing of them.
+
+    Source: PartitionRecord.json (field Replicas), PartitionChangeRecord.json (tag 2); both are compact.
+    """
+    at = _ID.stop
+    try:
+        if value[1] == _PARTITION:
+            return uvarint(value, at)[0] - 1
+        tags, at = uvarint(value, at)
+        while tags > 0 and at < len(value):
+            tag, at = uvarint(value, at)
+            length, at = uvarint(value, at)
+            if tag == _REPLICAS:
+                return uvarint(value, at)[0] - 1
+            tags, at = tags - 1, at + max(0, length)
+    except (IndexError, MalformedError):
+        pass
+    return None
 
 
 def cluster_history(directory: PartitionDir, limits: ReadLimits) -> ClusterSettings:
@@ -70,6 +93,11 @@ def cluster_history(directory: PartitionDir, limits: ReadLimits) -> ClusterSetti
         state.brokers,
         is_known=state.is_known,
         partitions={name: len(state.topics[topic].partitions) for name, topic in state.ids.items()},
+        replicas={
+            (name, number): count
+            for name, topic in state.ids.items()
+            for number, count in state.topics[topic].partitions.items()
+        },
         pasts={topic: one.past() for topic, one in state.topics.items()},
         ids=dict(state.ids),
         cluster_id=directory.log_dir.cluster_id,
@@ -89,7 +117,7 @@ class _Topic:
     def __init__(self, name: str, *, since_creation: bool) -> None:
         self.name = name  # of it
         self.config: dict[str, str] = {}
-        self.partitions: set[int] = set()  # their numbers
+        self.partitions: dict[int, int] = {}  # by their numbers, how many replicas each has
         self.ever_compact = False  # it was compacted at some time, or may have been by a default of brokers
         self.since_creation = since_creation  # all since its creation was read
 
@@ -185,10 +213,11 @@ class _State:
             self._apply(offset, value)
 
     def _apply(self, offset: int, value: bytes) -> None:
-        if value[1] == _PARTITION and len(value) >= _ID.stop:
+        if value[1] in (_PARTITION, _CHANGE) and len(value) >= _ID.stop:
             topic = self.topics.get(urlsafe_b64encode(value[_ID]).decode().rstrip("="))
-            if topic is not None:
-                topic.partitions.add(int.from_bytes(value[_NUMBER]))
+            count = _replicas(value)
+            if topic is not None and (count is not None or value[1] == _PARTITION):
+                topic.partitions[int.from_bytes(value[_NUMBER])] = count or 0
             return
         try:
             record = self._frames.read(value)

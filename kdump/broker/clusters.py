@@ -91,6 +91,17 @@ class TopicPolicies:
         topic = None if partition.parsed is None else partition.parsed.topic
         return self._config.policy(topic, partition.log_dir, partition.topic_id)
 
+    def replicas(self, partition: PartitionDir) -> int | None:
+        """Return how many replicas a partition has; None where no metadata log tells.
+
+        Args:
+            partition: the directory.
+        """
+        name = partition.parsed
+        if name is None:
+            return None
+        return self._config.replicas(name.topic, name.partition, partition.log_dir, partition.topic_id)
+
 
 NO_POLICIES = TopicPolicies((), ReadLimits(0, 0))
 """Nothing is known of any topic."""

@@ -191,6 +191,7 @@ class ClusterSettings(Value):
     brokers: Mapping[str, Mapping[str, str]]  # of each broker that has some, by its id as text; "" for all
     is_known: bool = True  # nothing of what counts at the end is lost by damage
     partitions: Mapping[str, int] = MappingProxyType({})  # of each topic that the cluster has, how many there are
+    replicas: Mapping[tuple[str, int], int] = MappingProxyType({})  # of each partition of these, how many there are
     pasts: Mapping[str, TopicPast] = MappingProxyType({})  # of each topic, deleted ones too, by its id
     ids: Mapping[str, str] = MappingProxyType({})  # of the topics that the cluster has
     cluster_id: str | None = None  # of the log directory that the metadata log lies in; None where that does not say it
@@ -292,6 +293,20 @@ class Config:
         is_made_so = brokers_make is not None and "compact" not in brokers_make
         of_topic = now if is_here or is_of_topic or brokers_make is not None else None
         return CleanupPolicy(now, ever, not ever and (never or is_of_topic or is_made_so), of_topic)
+
+    def replicas(self, topic: str, partition: int, log_dir: LogDir, topic_id: str | None) -> int | None:
+        """Return how many replicas a partition has, by the metadata log of its cluster; None where that is not known.
+
+        Args:
+            topic, partition: its name and its number.
+            log_dir: that it lies in.
+            topic_id: of it; None where it is not known: the topic that the cluster has by that name.
+        """
+        cluster = self._cluster_of(log_dir)
+        its_id = None if cluster is None or not cluster.is_known else cluster.ids.get(topic)
+        if cluster is None or its_id is None or topic_id not in (None, its_id):
+            return None
+        return cluster.replicas.get((topic, partition)) or None
 
     def _cluster_of(self, log_dir: LogDir) -> ClusterSettings | None:
         """The cluster of a log directory: that whose metadata log lies in it, else that of its cluster.id."""

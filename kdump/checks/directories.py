@@ -41,14 +41,17 @@ class DirectoryCheck:
         self.partitions = [PartitionCheck(one) for one in directory.partitions]  # those that lie there
         self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
 
+    def of_partitions(self) -> Iterator[Finding]:
+        """Yield what the checkpoints of a log directory say of partitions, once these are judged."""
+        for check in self.partitions:
+            yield from check.checkpoint_findings
+
     def check(self, options: VerifyOptions) -> Iterator[Item]:
-        """Yield what is wrong with the files of a log directory itself, and what its checkpoints say of partitions.
+        """Yield what is wrong with the files of a log directory itself.
 
         Args:
             options: what was asked for.
         """
-        for check in self.partitions:
-            yield from check.checkpoint_findings
         if not self._directory.is_log_dir:
             if any(check.checkpoint_findings for check in self.partitions):
                 yield Checked((), 0, 0)

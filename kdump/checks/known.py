@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity, Trait
 from kdump.item import PartitionChecked
-from kdump.rows.verdict import Certainty, Loss, Step
+from kdump.rows.steps import Step
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import OpenFailure, first_line
 from kdump.storage.json_rows import COUNT, name_of, rows_in, shown
 from kdump.storage.json_rules import BadValueError, fields, text
@@ -87,8 +88,10 @@ class KnownLosses:
             elif isinstance(item, PartitionChecked):
                 known = self._met.pop(item.path, 0)
                 yield item.replace(offsets_lost=max(0, item.offsets_lost - known))
-            elif not (isinstance(item, Step) and self._is_about_known(item)):
+            elif not isinstance(item, Step) or not item.partitions:
                 yield item
+            elif left := tuple(path for path in item.partitions if not self._is_known(path)):
+                yield item.replace(partitions=left)
 
     def _pieces(self, loss: Loss) -> Iterator[Loss]:
         """Yield a loss, or what of it is known and what is not."""
@@ -124,11 +127,9 @@ class KnownLosses:
         self._open.add(os.path.normpath(os.path.dirname(finding.file) or os.curdir))
         return finding
 
-    def _is_about_known(self, step: Step) -> bool:
-        """Whether a step is about a partition in which all that is wrong is known."""
-        path = step.partition or step.damaged
-        name = "" if path is None else base_name(path)
-        return path is not None and name in self._ranges and os.path.normpath(path) not in self._open
+    def _is_known(self, path: str) -> bool:
+        """Whether all that is wrong in a partition is known."""
+        return base_name(path) in self._ranges and os.path.normpath(path) not in self._open
 
 
 def _part(loss: Loss, first: int, last: int) -> Loss:

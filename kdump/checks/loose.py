@@ -71,12 +71,12 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
     folder = os.path.dirname(path)
     lies = PartitionDir(folder, LogDir(above(folder)))  # an empty path: names as the user wrote them
     if parse_name(os.path.basename(path)).kind not in _NEED_BASE:
-        yield from PartitionSteps(lies, [], path).through(_by_kind(path, lies, [], options))
+        yield from PartitionSteps(lies, [], options, path).through(_by_kind(path, lies, [], options))
         return
     check = PartitionCheck(lies, path)
     directory, jobs, swaps = check.directory, check.jobs, _swaps(check, options)
     said = chain(() if swaps is None else swaps.of(path), _by_kind(path, directory, jobs, options))
-    yield from PartitionSteps(directory, jobs, path, swaps).through(said)
+    yield from PartitionSteps(directory, jobs, options, path, swaps).through(said)
 
 
 def _swaps(check: PartitionCheck, options: VerifyOptions) -> SwapCheck | None:

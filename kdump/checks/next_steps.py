@@ -1,8 +1,8 @@
-"""What to do about damage: to each finding the command that mends it, and for each partition the steps that work.
+"""What to do about damage: to each finding the command that mends it, and for each partition what can be done.
 
 A command is named only where it mends: header fields where each has one value, indexes where a recovery gets to the end
 of their log, a cut where nothing behind the damage is intact. What costs intact records is never the repair of a
-finding: it is the last of the steps, after those that keep more.
+finding: it is a last resort. Which of them are told, and in which rank, `step_table` decides.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.load.log_state import LogState
 from kdump.broker.producer.lost_aborts import WITNESS
+from kdump.checks.intact_records import IntactRecords
 from kdump.checks.options import VerifyOptions
 from kdump.checks.removed_records import RemovedRecords
 from kdump.checks.segment import check_segment
-from kdump.checks.step_sentences import DELETED_TOO, FROM_ANOTHER, MOST_NAMED, PersonSteps, StepKind, StepList
+from kdump.checks.start_effects import StartEffects
+from kdump.checks.step_sentences import DELETED_TOO, FROM_ANOTHER, MOST_NAMED, Move, PersonSteps, StepKind, move
+from kdump.checks.step_table import PartitionState
 from kdump.finding import Code, Finding, Severity, Trait, ignore
+from kdump.format.batch import layout
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked
+from kdump.rows.steps import NONE, UNKNOWN
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.evidence import shows_lost_log
 from kdump.storage.file_source import OpenFailure
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from kdump.checks.job import SegmentJob
     from kdump.checks.swaps import SwapCheck
     from kdump.item import Item
-    from kdump.rows.verdict import Step
+    from kdump.rows.steps import Amount
     from kdump.storage.partition_dir import PartitionDir
 
 _HELD = 10_000  # findings of one segment that wait for what is known of all of it; further ones name no command
@@ -54,27 +59,35 @@ _BUT_IN_DOUBT = "; it leaves out, and names, batches whose transaction may have 
 
 
 class PartitionSteps:
-    """Names the repairs of one partition.
+    """Names the repairs of one partition, and what can be done about it.
 
     Args:
         directory: the partition.
         jobs: its segments, by base offset.
+        options: what was asked for.
         only: the one file that is judged; None for all.
         swaps: what waits as `.swap`, None for nothing: no command mends anything in place meanwhile.
+        foreseen: the partition as it lies, whose coming start is looked at; None where that is not asked.
         has_transactions: a segment whose items are not given has some.
+        before: what was counted of these; None for none.
     """
 
     def __init__(
         self,
         directory: PartitionDir,
         jobs: Sequence[SegmentJob],
+        options: VerifyOptions,
         only: str | None = None,
         swaps: SwapCheck | None = None,
         *,
+        foreseen: PartitionDir | None = None,
         has_transactions: bool = False,
+        before: IntactRecords | None = None,
     ) -> None:
         self._directory = directory
+        self._options = options
         self._swaps = swaps
+        self._foreseen = foreseen
         self._is_harmful = False  # what waits would cost records, or the start of the broker
         self._jobs = {job.files[FileKind.LOG]: job for job in jobs}
         self._last = max((job.base_offset for job in jobs), default=0)
@@ -85,10 +98,13 @@ class PartitionSteps:
         self._beside: _Segment | None = None  # an index of it was named alone, and its log is damaged too
         self._lost: Finding | None = None  # what shows that a log is not here
         self._misplaced = [job.misplaced for job in jobs if job.misplaced is not None]
-        self._persons = PersonSteps()
+        self._persons, self._late = PersonSteps(), PersonSteps(StepKind.CHECKPOINT)
         self._removed = RemovedRecords()
         self._missing = NamedRanges()  # offsets of which no intact byte is here
-        self._has_losses = False
+        self._unexplained = NamedRanges()  # those that compaction may have taken as well
+        self._records = before or IntactRecords()
+        self._start = StartEffects()
+        self._has_losses = self._has_alone = self._has_unexplained = self._is_unmended = self._is_concerned = False
         self._has_transactions = has_transactions
 
     @property
@@ -98,22 +114,22 @@ class PartitionSteps:
         found = parse_partition(base_name(path))
         return path if self._only is None or (found is not None and not found.state) else self._only
 
-    def through(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items with the repairs of findings, and at the end the steps, numbered from 1 on.
+    def through(self, items: Iterable[Item], late: Sequence[Finding] = ()) -> Iterator[Item]:
+        """Yield items with the repairs of findings, and at the end what is known of the partition, for the steps.
 
         Args:
             items: of the partition: findings come before the `SegmentChecked` and `Checked` of their files.
+            late: what checkpoints of the log directory say of it, once the items are at their end.
         """
         held: list[Item] = []
         is_loud = False
         for item in items:
             kind = type(item)
+            self._records.see(item)
             if isinstance(item, Loss):
                 self._see_loss(item)
-            elif isinstance(item, Finding) and item.code is Code.F16:
-                self._removed.see(item)
-            elif isinstance(item, Finding) and Trait.URGENT in item.code.traits:
-                self._persons.see(item)
+            elif isinstance(item, Finding):
+                self._see_finding(item)
             if kind is Progress:
                 yield item
             elif kind is Checked or kind is PartitionChecked:
@@ -129,20 +145,37 @@ class PartitionSteps:
                 self._has_transactions |= kind is SegmentChecked and item.has_transactions  # type: ignore[union-attr]
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else map(self._of_sound, held)
-        has_others = self._missing.offsets > 0 or self._persons.has_some or self._removed.has_some
-        if self._is_harmful:
-            yield from self._steps_of_swaps()
-        elif self._misplaced and not self._directory.is_leftover:
-            yield from self._steps_of_names()
-        elif any((self._segments, self._snapshots, self._beside, self._lost, has_others)):
-            yield from self._steps()
+        for one in late:
+            self._see_finding(one)
+            self._late.see(one)
+        if self._is_concerned:
+            yield self._state()
+
+    def _see_finding(self, finding: Finding) -> None:
+        traits = finding.code.traits
+        if finding.code is Code.F16:
+            self._removed.see(finding)
+        elif Trait.URGENT in traits:
+            self._persons.see(finding)
+        if finding.severity is Severity.ERROR and Trait.ONLY_LOST in traits:
+            self._has_losses = True
+        if not self._directory.is_leftover:
+            self._start.see(finding)
+        is_loud = finding.severity is not Severity.NOTE and not self._directory.is_leftover
+        self._is_concerned |= is_loud or Trait.URGENT in traits
 
     def _see_loss(self, loss: Loss) -> None:
         is_alone = Code.L19.name in loss.because
-        self._has_losses = self._has_losses or loss.counts or is_alone
+        self._has_losses = self._has_losses or loss.counts
+        self._has_alone |= is_alone
+        self._has_unexplained |= loss.certainty is Certainty.UNEXPLAINED
+        self._start.see_loss(loss, is_alone=is_alone)
+        self._is_concerned |= loss.counts or loss.certainty is Certainty.UNEXPLAINED
         self._removed.see_loss(loss, is_alone=is_alone)
         if is_alone or (loss.certainty is Certainty.LOST and not loss.is_known):
             self._missing.add(loss.offset, loss.last_offset)
+        elif loss.certainty is Certainty.UNEXPLAINED:
+            self._unexplained.add(loss.offset, loss.last_offset)
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
         """Findings of a group that has too many of them: the first errors count for its steps, none has a repair."""
@@ -167,6 +200,7 @@ class PartitionSteps:
                 yield self._of_sound(item) if is_index_mended else item
                 continue
             command = self._repair(segment, item)
+            self._is_unmended |= not self._is_mended(segment, item, command)
             if command is not None:
                 told = item if item.code is not Code.E03 else item.replace(values={**item.values, "remedy": _OF_FIELD})
                 yield told.replace(repair=command)
@@ -242,7 +276,7 @@ class PartitionSteps:
                 return None
             may_be_cut = segment.ends_with_damage and self._may_be_cut(segment)
             return command_line("truncate", named(segment.log), "--at-damage") if may_be_cut else None
-        if segment.is_unsound(finding) and segment.can_be_indexed:
+        if segment.is_unsound(finding) and segment.can_be_indexed and not segment.witnesses:
             path = finding.file if finding.file in segment.job.files.values() else segment.log
             return command_line("reindex", named(path))
         return None
@@ -269,123 +303,182 @@ class PartitionSteps:
         names = [name for name in self._directory.listing.names if name.endswith(LOADED)]
         return all(name_error(name) is None and self._directory.listing.is_regular(name) for name in names)
 
-    # --- steps ----------------------------------------------------------------------------------------------
-    def _steps_of_names(self) -> Iterator[Step]:
-        """Yield what to do about logs under the name of another segment: what else is wrong waits for their names."""
-        steps = self._step_list()
-        is_all = len(self._segments) == len(self._misplaced) and all(one.is_misplaced_only for one in self._segments)
-        kind, again = StepKind.RENAME if is_all else StepKind.RENAME_FIRST, command_line("verify", named(self._path))
-        steps.add(kind, moves=renaming(renamed(self._misplaced)), again=again)
-        self._salvage(steps, "writes all that is intact, under the right names,")
-        self._persons.add_to(steps)
-        return steps.numbered()
+    def _is_mended(self, segment: _Segment | None, finding: Finding, command: ShellCommand | None) -> bool:
+        """Whether a command that takes nothing away mends it, be it after that of another finding."""
+        if Trait.CAUSE in _cause(finding).traits or self._swaps is not None:
+            return False
+        if finding.remedy.startswith("none"):
+            return True
+        if segment is not None and segment.is_damage(finding):
+            return segment.has_loose_end
+        if command is not None:
+            return True
+        return segment is not None and segment.is_unsound(finding) and not segment.damage
 
-    def _steps_of_swaps(self) -> Iterator[Step]:
-        """Yield what to do about files that wait and are worse than what goes for them: what else is wrong waits."""
+    # --- what can be done -----------------------------------------------------------------------------------
+    def _state(self) -> PartitionState:
+        """What is known of the partition, for the table of steps."""
+        path = self._directory.path or "."
+        keeps = self._records.intact
+        cut = next((one for one in self._segments if one.damage and not one.has_loose_end), None)
+        mends = [*self._mends(cut)] if self._swaps is None else []
+        waits = self._is_harmful or (bool(self._misplaced) and not self._directory.is_leftover)
+        coming = self._start.foreseen(self._foreseen, self._options, self._records)
+        persons = self._persons.moves(without=Trait.RESTORED if self._has_losses else None, mends=coming.blames)
+        moves = [*self._removed.moves(keeps), *persons, *self._late.moves()]
+        if waits:
+            moves += self._of_waiting()
+        else:
+            moves += self._of_losses(cut)
+        if coming.move is not None:
+            moves.append(coming.move)
+        if mends and cut is not None and not self._has_losses:
+            mends = [one for one in mends if one.kind in _IN_PLACE]
+        moves += mends
+        if self._swaps is None and cut is not None and not waits and self._is_kept(cut):
+            moves.append(self._cut(cut))
+        causes = (cause for one in self._segments for cause in one.causes)
+        is_damaged = cut is not None or any(Trait.ONLY_LOST not in cause.code.traits for cause in causes)
+        return PartitionState(
+            path,
+            tuple(one if one.keeps is not UNKNOWN or one.command else _harmless(one, keeps) for one in moves),
+            has_read_error=self._start.has_read_error,
+            fails_by_file=bool(coming.blames),
+            waits=waits,
+            starts_well=coming.move is not None and not waits and not self._removed.has_some,
+            is_mendable=any(one.kind in _IN_PLACE for one in mends)
+            and not (self._is_unmended or self._is_lacking or self._late.has_some),
+            has_losses=self._has_losses or is_damaged or self._lost is not None,
+            has_alone=self._has_alone,
+            is_damaged=is_damaged,
+            others=self._others(),
+            has_removed=self._removed.has_some,
+            removed_has_all=self._removed.has_all_lost,
+            harm=coming.harm,
+            keeps=keeps,
+            harm_loses=coming.loses,
+        )
+
+    @property
+    def _is_lacking(self) -> bool:
+        """Whether offsets are lost, doubtful, or may be lost."""
+        return self._has_losses or self._has_alone or self._lost is not None
+
+    def _others(self) -> bool | None:
+        """Whether the partition has other replicas, by the metadata logs at hand; None where none tells."""
+        if self._directory.parsed is None or not self._is_lacking:
+            return None
+        count = self._options.policies_for(self._directory).replicas(self._directory)
+        return None if count is None else count > 1
+
+    def _of_waiting(self) -> Iterator[Move]:
+        """Yield what to do about logs under wrong names, and files that wait and are worse than what goes for them."""
+        again = command_line("verify", named(self._directory.path or "."))
+        if not self._is_harmful:
+            is_all = len(self._segments) == len(self._misplaced)
+            is_all = is_all and all(one.is_misplaced_only for one in self._segments)
+            kind = StepKind.RENAME if is_all else StepKind.RENAME_FIRST
+            words: dict[str, object] = {"moves": renaming(renamed(self._misplaced))}
+            yield self._costless(move(kind, **words) if is_all else move(kind, **words, again=again))
+            yield self._salvage("writes all that is intact, under the right names,")
+            return
         assert self._swaps is not None
-        steps, way = self._step_list(), self._swaps.way
+        way = self._swaps.way
         if way.is_move:
-            again = command_line("verify", named(self._directory.path or "."))
-            steps.add(StepKind.SWAP, way.command, again=again)
-            self._salvage(steps, "writes what is intact here and there")
+            yield self._costless(move(StepKind.SWAP, way.command, again=again))
+            yield self._salvage("writes what is intact here and there")
         else:
             but = _BUT_IN_DOUBT if self._has_transactions else ""
-            what = "before a broker starts: writes what is intact in what waits, and in what goes for it,"
-            steps.add(StepKind.SALVAGE, way.command, what=what, but=but)
-        self._persons.add_to(steps, without=Trait.RESTORED)
-        return steps.numbered()
+            yield self._saved(move(StepKind.SWAP_OUT, way.command, but=but))
 
-    def _step_list(self) -> StepList:
-        """The steps, with those about what a broker is to remove."""
-        steps = StepList(self._path, reads_deleted=self._removed.may_bring_back)
-        self._removed.add_to(steps)
-        return steps
-
-    def _steps(self) -> Iterator[Step]:
-        """Yield what to do, in the order that works: what keeps most first, a cut last."""
-        steps = self._step_list()
-        cut = next((one for one in self._segments if one.damage and not one.has_loose_end), None)
+    def _of_losses(self, cut: _Segment | None) -> Iterator[Move]:
+        """Yield what brings back what is lost, and what saves the rest."""
+        is_lacking = self._is_lacking or self._has_unexplained
+        if not (is_lacking or cut is not None or any(one.causes for one in self._segments)):
+            return
         causes = [one.causes[0] for one in self._segments if one.causes]
         cause = self._lost or (causes[0] if causes and (cut is None or causes[0].file <= cut.log) else None)
         if cause is None and cut is not None:
             cause = cut.damage[0]
-        if cause is not None:
-            steps.add(StepKind.RESTORE, **self._of_restore(_place(cause)))
-        later = [] if cut is None else [one for one in self._jobs.values() if one.base_offset > cut.job.base_offset]
+        ranges = self._missing if self._missing.offsets else self._unexplained
+        missing = (
+            f"{ranges} {'is' if ranges.offsets == 1 else 'are'} missing" if ranges.offsets else "something is lost"
+        )
+        told = _place(cause) if cause is not None else missing
+        yield self._restore(told)
         foreign = [one.log for one in self._segments if one.is_foreign]
-        has_salvage = True
+        what = "writes all that is intact"
         if foreign:
-            self._salvage(steps, f"writes all that is intact but for {', '.join(foreign[:MOST_NAMED])}")
-        elif cut is not None and _salvage_keeps_more(cut, later):
-            self._salvage(steps, "writes all that is intact, what lies behind the damage too,")
-        elif cut is None and self._lost is not None and self._jobs:
-            self._salvage(steps, "where no replica has the log that is lost: writes all that is intact")
-        elif self._swaps is not None and any(one.has_error for one in self._segments):
-            self._salvage(steps, "writes the partition as a start makes it, with all that is intact,")
-        else:
-            has_salvage = False
-        is_covered = cause is not None or has_salvage
-        if self._missing.offsets and not is_covered:
-            self._compare(steps)
-            is_covered = True
-        # what is missing comes back with the rest
-        self._persons.add_to(steps, without=Trait.RESTORED if is_covered else None)
-        if self._swaps is None:
-            self._mend_files(steps, cut)
-            if cut is not None and self._is_kept(cut):
-                self._cut(steps, cut, later)
-        return steps.numbered()
+            what = f"writes all that is intact but for {', '.join(foreign[:MOST_NAMED])}"
+        elif self._swaps is not None:
+            what = "writes the partition as a start makes it, with all that is intact,"
+        yield self._salvage(what)
+        path = named(self._directory.path or ".")
+        them = "it" if ranges.offsets == 1 else "them"
+        words = {"missing": missing, "them": them, "it": them}
+        if cause is not None:
+            words = {"missing": told, "them": "what is lost", "it": "it"}
+        yield self._costless(move(StepKind.COMPARE, command_line("verify", "--replicas", path, "OTHER"), **words))
+        yield self._costless(move(StepKind.NOTHING)).replace(size=None)
 
-    def _mend_files(self, steps: StepList, cut: _Segment | None) -> None:
-        """Add what mends files in place, and loses nothing that a reader gets; not those that a cut takes away."""
-        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
-        harmless = "" if self._has_losses else "; nothing is lost"
-        patched = [one.log for one in self._segments if one.is_patched]
-        if patched:
-            steps.add(StepKind.PATCH, command_line("patch-header", *map(named, patched)), harmless=harmless)
-        for one in self._segments:
-            if one.has_loose_end:
-                steps.add(StepKind.LOOSE_END, one.without_loose_end, harmless=harmless)
-        indexed = [one.argument for one in kept if one.unsound and not one.has_loose_end]
-        if indexed:
-            steps.add(StepKind.REINDEX, command_line("reindex", *map(named, indexed)), harmless=harmless)
-        if self._beside is not None:
-            command = command_line("verify", named(self._directory.path or "."))
-            steps.add(StepKind.BESIDE, command, log=self._beside.log)
-        if self._snapshots:
-            command = command_line("reindex", *map(named, dict.fromkeys(self._snapshots)), "--snapshot")
-            steps.add(StepKind.SNAPSHOT, command, harmless=harmless)
-        witnesses = [one.log for one in kept if one.witnesses]
-        if witnesses:
-            steps.add(StepKind.WITNESS, command_line("reindex", *map(named, witnesses), "--force"))
-
-    def _compare(self, steps: StepList) -> None:
-        """Add the step about offsets that are missing where no other step brings them back."""
-        command = command_line("verify", "--replicas", named(self._directory.path or "."), "OTHER")
-        is_one = self._missing.offsets == 1
-        missing = f"{self._missing} {'is' if is_one else 'are'} missing"
-        why_once_compared = StepKind.RESTORE.sentence.format_map(self._of_restore(missing))
-        them = "it" if is_one else "them"
-        steps.add(StepKind.COMPARE, command, why_once_compared=why_once_compared, missing=missing, them=them)
-
-    def _of_restore(self, cause: str) -> dict[str, str]:
-        """The words of the step that is better than all others."""
+    def _restore(self, cause: str) -> Move:
+        """The step that is better than all others."""
         how = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
         if self._directory.parsed is not None and self._directory.parsed.is_raft_log:
             how = f"stop the node, {FETCH_AGAIN}"
-        return {"path": self._path, "source": FROM_ANOTHER, "cause": cause, "how": how}
+        return move(StepKind.RESTORE, path=(self._path,), source=FROM_ANOTHER, cause=(cause,), how=how)
 
-    def _salvage(self, steps: StepList, what: str) -> None:
-        """Add the step that writes what is intact to another directory."""
+    def _costless(self, one: Move) -> Move:
+        """A step that takes nothing away, and reads all logs."""
+        return one.replace(keeps=self._records.intact, loses=NONE, size=self._records.size)
+
+    def _saved(self, one: Move) -> Move:
+        """A step that writes all that is intact; of transactions that may have ended in the damage nobody knows."""
+        return self._costless(one).replace(**({"keeps": UNKNOWN, "loses": UNKNOWN} if self._has_transactions else {}))
+
+    def _salvage(self, what: str) -> Move:
+        """The step that writes what is intact to another directory."""
         whose = () if parse_partition(base_name(self._path)) else ("--name", "TOPIC-N")
         deleted = DELETED_TOO if self._removed.may_bring_back else ()
-        command = command_line("salvage", named(self._path), *deleted, "--to", "DIR", *whose)
         brings = self._removed.brings()
         but = f", with {brings}" if brings else ""
-        steps.add(StepKind.SALVAGE, command, what=what, but=but + (_BUT_IN_DOUBT if self._has_transactions else ""))
+        but += _BUT_IN_DOUBT if self._has_transactions else ""
+        words = (("what", what), ("but", but))
+        flags = (*deleted, "--to", "DIR", *whose)
+        return self._saved(Move(StepKind.SALVAGE, "salvage", (self._path,), flags, words=words))
 
-    def _cut(self, steps: StepList, cut: _Segment, later: Sequence[SegmentJob]) -> None:
-        """Add the cut at the first damage, which takes what lies behind it along."""
+    def _mends(self, cut: _Segment | None) -> Iterator[Move]:
+        """Yield what mends files in place, and loses nothing that a reader gets; not those that a cut takes away."""
+        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
+        words = (("harmless", "" if self._is_lacking else "; nothing is lost"),)
+
+        def mend(kind: StepKind, verb: str, some: Sequence[_Segment], paths: Iterable[str], *flags: str) -> Move:
+            read = sum(one.size for one in some)
+            return Move(kind, verb, tuple(paths), flags, words=words, keeps=self._records.intact, loses=NONE, size=read)
+
+        patched = [one for one in self._segments if one.is_patched]
+        if patched:
+            yield mend(StepKind.PATCH, "patch-header", patched, (one.log for one in patched))
+        for one in self._segments:
+            if one.has_loose_end:
+                loose = mend(StepKind.LOOSE_END, "truncate", [one], [one.log], "--at-damage")
+                yield loose.replace(verb=None, command=loose.line)  # it takes one log
+        indexed = [one for one in kept if one.unsound and not (one.has_loose_end or one.witnesses)]
+        if indexed:
+            yield mend(StepKind.REINDEX, "reindex", indexed, (one.argument for one in indexed))
+        if self._beside is not None:
+            command = command_line("verify", named(self._directory.path or "."))
+            yield move(StepKind.BESIDE, command, log=self._beside.log)
+        if self._snapshots:
+            paths = dict.fromkeys(self._snapshots)
+            yield mend(StepKind.SNAPSHOT, "reindex", (), paths, "--snapshot").replace(size=self._records.size)
+        witnesses = [one for one in kept if one.witnesses]
+        if witnesses:
+            yield mend(StepKind.WITNESS, "reindex", witnesses, (one.log for one in witnesses), "--force")
+
+    def _cut(self, cut: _Segment) -> Move:
+        """The cut at the first damage, which takes what lies behind it along."""
+        later = [one for one in self._jobs.values() if one.base_offset > cut.job.base_offset]
         first = cut.damage[0]
         where = f"the first damage, {_place(first)}" + (f" (offset {first.offset})" if first.offset is not None else "")
         cost = "nothing behind it is intact" if cut.ends_with_damage else "all that is intact behind it goes too"
@@ -396,7 +489,19 @@ class PartitionSteps:
         command = command_line("truncate", named(self._only or self._path), "--at-damage", *flags)
         if cut.blocked:  # its headers are not patched, and a cut at the damage would ask for that
             command = command_line("truncate", named(cut.log), "--to-position", str(first.position), *flags)
-        steps.add(StepKind.CUT, command, where=where, cost=cost)
+        keeps = self._records.before(cut.log, cut.end_before_damage, cut.records_before_damage)
+        loses = self._records.intact.without(keeps)
+        told = move(StepKind.CUT, command, where=where, cost=cost)
+        return told.replace(keeps=keeps, loses=loses, size=self._records.size)
+
+
+_IN_PLACE = StepKind.PATCH, StepKind.LOOSE_END, StepKind.REINDEX, StepKind.SNAPSHOT
+
+
+def _harmless(one: Move, keeps: Amount) -> Move:
+    """What a person is told about a file, or that nothing is to be done: no record goes by it."""
+    is_told = one.kind in (StepKind.PERSON, StepKind.CHECKPOINT, StepKind.MEND, StepKind.READABLE, StepKind.NOTHING)
+    return one.replace(keeps=keeps, loses=NONE) if is_told else one
 
 
 def _unsearched(found: Iterable[Finding]) -> list[int]:
@@ -407,16 +512,6 @@ def _unsearched(found: Iterable[Finding]) -> list[int]:
     from kdump.format.batch.gap import is_unsearched
 
     return [one.position or 0 for one in limits if is_unsearched(one)]
-
-
-def _salvage_keeps_more(cut: _Segment, later: Sequence[SegmentJob]) -> bool:
-    """Whether `kdump salvage` keeps records that a cut at the first damage takes away.
-
-    Args:
-        cut: the segment with the first damage.
-        later: the segments behind it.
-    """
-    return bool(later) or not cut.ends_with_damage
 
 
 def _place(finding: Finding) -> str:
@@ -449,7 +544,7 @@ class _Segment:
         self.job = job
         self._is_whole = is_whole
         self.log = job.files[FileKind.LOG]  # path of its log
-        self._size = size
+        self.size = size  # of it, bytes
         errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
         self._state = LogState(self.log, job.base_offset, job.next_base, job.around, errors)
         self.damage = self._state.damage  # of its log, that no patch mends; by position
@@ -539,7 +634,7 @@ class _Segment:
                 return False
             end = max(end, (one.position or 0) + (one.length or 0))
         is_searched = not any(at >= (self.damage[0].position or 0) for at in self._not_searched)
-        return self._is_whole and is_searched and end >= self._size
+        return self._is_whole and is_searched and end >= self.size
 
     @cached_property
     def has_loose_end(self) -> bool:
@@ -558,17 +653,29 @@ class _Segment:
         """The command that cuts these bytes."""
         return command_line("truncate", named(self.log), "--at-damage")
 
-    @cached_property
+    @property
     def end_before_damage(self) -> int:
         """The log end offset after a cut at the first damage; the base offset where no right batch is before it."""
+        return self._before_damage[0]
+
+    @property
+    def records_before_damage(self) -> int | None:
+        """How many records are in the log before its first damage; None where some batches do not tell."""
+        return self._before_damage[1]
+
+    @cached_property
+    def _before_damage(self) -> tuple[int, int | None]:
+        """Where the log ends before its first damage, and how many records are there."""
         opened = open_source(self.log, follow=False)
         if isinstance(opened, OpenFailure):
-            return self.job.base_offset
+            return self.job.base_offset, None
+        records: int | None = 0
         with opened, suppress(OSError):
             limit, job = VerifyOptions().max_batch_bytes, self.job
             walk = CheckedWalk(opened, ignore, segment=job.base_offset, next_base=job.next_base, max_batch_bytes=limit)
-            for _ in walk.windows(self.damage[0].position):
-                pass
+            for window in walk.windows(self.damage[0].position):
+                is_plain = min(window.column(layout.MAGIC), default=layout.MAGIC_V2) >= layout.MAGIC_V2
+                records = records + sum(window.column(layout.COUNT)) if is_plain and records is not None else None
             last = walk.checks.offsets.last
-            return self.job.base_offset if last is None else last + 1
-        return self.job.base_offset
+            return self.job.base_offset if last is None else last + 1, records
+        return self.job.base_offset, None

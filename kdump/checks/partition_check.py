@@ -16,6 +16,7 @@ from kdump.broker.missing.lost_holes import surroundings
 from kdump.broker.missing.ranges import MissingRange
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.hole_findings import HoleFindings
+from kdump.checks.intact_records import IntactRecords
 from kdump.checks.job import MissingInLog, SegmentJob, SegmentSummary
 from kdump.checks.log_start_reason import log_start_reason
 from kdump.checks.names import check_names
@@ -163,7 +164,7 @@ class PartitionCheck:
         return max(min([self._start, *self._lost_logs]), self.directory.log_start)
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
-        """Yield what is wrong with the partition, and at the end the steps to mend it, from 1 on.
+        """Yield what is wrong with the partition, and at the end what is known of it, for the steps.
 
         Args:
             results: gives those of the segment with a number among `jobs`; asked for in order.
@@ -173,16 +174,30 @@ class PartitionCheck:
         """
         self._look_at_what_goes(options)
         items = self._for_node(self._judged(results, options))
-        has_transactions = False
+        has_transactions, seen = False, IntactRecords()
         for item in items:
             if isinstance(item, (Finding, Loss)):
                 from kdump.checks.next_steps import PartitionSteps  # of a sound partition there is nothing to do
 
-                steps = PartitionSteps(self.directory, self.jobs, swaps=self._swaps, has_transactions=has_transactions)
-                yield from steps.through(chain([item], items))
+                steps = PartitionSteps(
+                    self.directory,
+                    self.jobs,
+                    options,
+                    swaps=self._swaps,
+                    foreseen=self.swapped.today,
+                    has_transactions=has_transactions,
+                    before=seen,
+                )
+                yield from steps.through(chain([item], items), self.checkpoint_findings)
                 return
             has_transactions |= isinstance(item, SegmentChecked) and item.has_transactions
+            seen.see(item)
             yield item
+        if self.checkpoint_findings:  # of a partition in which nothing else is wrong
+            from kdump.checks.next_steps import PartitionSteps  # few have any
+
+            steps = PartitionSteps(self.directory, self.jobs, options, foreseen=self.swapped.today, before=seen)
+            yield from steps.through((), self.checkpoint_findings)
 
     def _look_at_what_goes(self, options: VerifyOptions) -> None:
         """Learn what a broker removes at its next start, and what waits to be put in place."""

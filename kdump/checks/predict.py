@@ -8,6 +8,7 @@ directory; the other partitions there are not looked at.
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.broker.load.coming_start import HELD, coming_starts
@@ -112,6 +113,37 @@ def predict(
             stopping = causes[one.start]
             row = _stopped(one, _told(worst(stopping), told)) if stopping else one
             yield row.replace(start=AUTO, is_clean=row.start == Start.CLEAN.value) if options.is_auto else row
+
+
+def predict_alone(directory: PartitionDir, options: VerifyOptions, lost: int) -> tuple[Prediction, ...]:
+    """Return what the start that is coming does with one partition, whatever else lies in its log directory.
+
+    Args:
+        directory: the partition.
+        options: what the start hangs on; its settings may be lacking.
+        lost: the last offset that readers have lost; -1 for none.
+
+    Returns:
+        One prediction; both, where nobody knows whether the start is clean; none for a directory that no broker loads.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    name = directory.parsed
+    if name is None or (name.topic == METADATA_TOPIC and name.state):
+        return ()
+    if options.settings is None:
+        from kdump.broker.config import Config
+        from kdump.broker.load.log_manager import LoadSettings
+
+        options = options.replace(settings=LoadSettings(time.time_ns() // 1_000_000, Config({})))
+    starts = coming_starts(directory.log_dir)
+    found = []
+    for row, cause in _outcomes(LogManager(directory.log_dir), directory, name, options, starts, {}):
+        known = _reusing(row, lost)
+        known = known if cause is None else _stopped(known, cause)
+        found.append(known.replace(start=AUTO, is_clean=row.start == Start.CLEAN.value))
+    return tuple(found)
 
 
 class Ending(Value):

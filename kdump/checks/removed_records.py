@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.checks.step_sentences import MOST_NAMED, StepKind, StepList
+from kdump.checks.step_sentences import StepKind, move
 from kdump.ranges import RangeSet
+from kdump.rows.steps import NONE
 from kdump.rows.verdict import Certainty
 from kdump.words.command import ShellCommand
 from kdump.words.numbers import NamedRanges
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.checks.step_sentences import Move
     from kdump.finding import Finding
+    from kdump.rows.steps import Amount
     from kdump.rows.verdict import Loss
 
+_MOST_FILES = 100  # that are held
 _MOST_LOST = 10_000  # ranges that are held; of more nobody says that all come back
 
 
@@ -36,7 +42,7 @@ class RemovedRecords:
         self._command, deleted = command, finding.values["deleted"]
         self._deleted = None if deleted is None else str(deleted)
         self._slug = f"{finding.code.name} {finding.code.slug}"
-        if len(self._files) <= MOST_NAMED:
+        if len(self._files) < _MOST_FILES:
             self._files.append(finding.file)
         first, last = finding.offset or 0, finding.last_offset or 0
         is_whole = finding.count == last - first + 1  # else nobody says here which of them it has
@@ -69,9 +75,10 @@ class RemovedRecords:
         return self._joins and is_there
 
     @property
-    def _has_all_lost(self) -> bool:
+    def has_all_lost(self) -> bool:
+        """Whether a salvage of the partition that reads them too brings back all that is missing."""
         is_any = len(self._lost) > 0 and not self._has_more_lost
-        return is_any and all(self._has.has_all(*lost) for lost in self._lost)
+        return self._joins and is_any and all(self._has.has_all(*lost) for lost in self._lost)
 
     def brings(self) -> str:
         """Say which of the missing offsets come back, and from where; empty where none does for certain."""
@@ -82,18 +89,23 @@ class RemovedRecords:
         if not (self._joins and found.offsets):
             return ""
         are = "is" if found.offsets == 1 else "are"
-        return f"{found}, which {are} missing here" if self._has_all_lost else f"{found} of what is missing here"
+        return f"{found}, which {are} missing here" if self.has_all_lost else f"{found} of what is missing here"
 
-    def add_to(self, steps: StepList) -> None:
-        """Add the step about them; what it makes needless is what its result has too."""
+    def moves(self, keeps: Amount) -> Iterator[Move]:
+        """Yield the step about them.
+
+        Args:
+            keeps: intact records that readers get today.
+        """
         if self._command is None:
             return
-        kind = StepKind.RESCUE
-        if self._joins:
-            kind = StepKind.RESCUE_ALL if self._has_all_lost else StepKind.RESCUE_TOO
-        more = ", and others" if len(self._files) > MOST_NAMED else ""
-        files, brings = f"{', '.join(self._files[:MOST_NAMED])}{more}", self.brings()
+        kind = StepKind.RESCUE_TOO if self._joins else StepKind.RESCUE
+        brings = self.brings()
         it = "it" if len(self._files) == 1 else "them"
-        has = f"; {'it has' if it == 'it' else 'they have'} {brings}" if brings else ""
-        alone = ", and none of the logs that stay: these have others at its offsets" if self._deleted == "alone" else ""
-        steps.add(kind, self._command, files=files, it=it, has=has, alone=alone, code=self._slug)
+        words: dict[str, object] = {"files": tuple(self._files), "it": it, "code": self._slug}
+        if self._joins:
+            words["has"] = f"; {'it has' if it == 'it' else 'they have'} {brings}" if brings else ""
+        else:
+            alone = self._deleted == "alone"
+            words["alone"] = ", and none of the logs that stay: these have others at its offsets" if alone else ""
+        yield move(kind, self._command, **words).replace(keeps=keeps, loses=NONE)

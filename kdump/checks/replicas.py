@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from kdump.checks.batch_contents import BatchContents
 from kdump.checks.had_elsewhere import HolesHadElsewhere
 from kdump.checks.run import LocalVerify, partitions_of, verify
-from kdump.checks.step_sentences import DELETED_TOO, FROM_ANOTHER
+from kdump.checks.step_sentences import DELETED_TOO, Move, PersonSteps, StepKind, move
+from kdump.checks.step_table import PartitionState, RunState, steps_for
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk, right_windows
@@ -27,28 +28,28 @@ from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
 from kdump.ranges import RangeSet
-from kdump.rows.verdict import Certainty, Loss, Step
+from kdump.rows.steps import NONE, UNKNOWN
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.storage.paths import parent
+from kdump.storage.paths import base_name, parent
 from kdump.value import TupleValue
 from kdump.words.command import command_line, named
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition_check import PartitionCheck
     from kdump.item import Item
+    from kdump.rows.steps import Amount, Step
     from kdump.storage.partition_dir import PartitionDir
     from kdump.words.command import ShellCommand
 
 _MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
 _MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
-_JOINED = "writes all that is intact in any of these replicas to a new directory"
-_FOR_ALL = f"{_JOINED}, once for all of them; not needed where each damaged one is restored"
 _HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
 
 
@@ -101,8 +102,9 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
             yield item
     yield from known.holes.settle(replicas.values(), options)
     groups = [[check.path for check in some] for some in replicas.values()]
-    yield from known.steps(groups)
-    yield from known.with_others(groups)
+    losses = list(known.with_others(groups))
+    yield from known.steps(groups, {one.path for one in losses if one.counts})
+    yield from losses
 
 
 _ORIGINS: Mapping[str, Callable[[PartitionDir], str | None]] = MappingProxyType(
@@ -173,19 +175,21 @@ class _KnownLosses:
     def __init__(self) -> None:
         self.foreign_logs: set[str] = set()  # paths of the logs that are another partition's
         self.holes = HolesHadElsewhere()
-        self._steps: list[Step] = []
+        self._states = RunState((), ())
+        self._only_differs: dict[str, Finding] = {}  # replicas that lack records, and the first finding that says so
         self._unsound: set[str] = set()  # directories in which something is wrong, or was not read
         self._warned: set[str] = set()  # directories with a warning
         self._differ: set[tuple[str, str]] = set()  # replicas with other records at the same offsets
         self._lacks: set[tuple[str, str]] = set()  # replicas that lack records, and those that have them
         self._losses: dict[str, list[Loss]] = {}
+        self._sizes: dict[str, int] = {}  # of the logs of each replica, bytes
         self._replicas: defaultdict[str, _Replicated] = defaultdict(_Replicated)
 
     def through(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the items of verify, but for what is lost and the steps."""
         for item in items:
-            if isinstance(item, Step):
-                self._steps.append(item)
+            if isinstance(item, RunState):
+                self._states = item
                 continue
             is_held = self.holes.takes(item)
             if isinstance(item, Loss):
@@ -195,6 +199,7 @@ class _KnownLosses:
                     continue
             elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:
                 self._replicas[item.path].start, self._replicas[item.path].end = item.start_offset, item.end_offset
+                self._sizes[item.path] = item.size
             elif isinstance(item, Finding) and item.code is Code.F12:
                 pass  # that a broker does not start with both makes neither a worse source
             elif isinstance(item, Finding) and item.is_unsound:
@@ -215,61 +220,64 @@ class _KnownLosses:
         pair = parent(item.file), str(item.values["other"])
         if item.code is Code.D02:
             self._lacks.add(pair)
+            if item.severity is not Severity.NOTE:
+                self._only_differs.setdefault(pair[0], item)
         elif item.code is Code.D01:
             self._differ.update((pair, pair[::-1]))
 
-    def steps(self, groups: Sequence[Sequence[str]]) -> Iterator[Step]:
-        """Yield the steps, numbered through: each names the sound replica, or all that salvage is to join.
+    def steps(self, groups: Sequence[Sequence[str]], lacking: Collection[str]) -> Iterator[Step]:
+        """Yield the steps: each names the sound replica, or all that salvage is to join.
 
         Args:
             groups: paths of the replicas of each partition.
+            lacking: paths of those that have lost something, now that it is known what the others have.
         """
         replicas = {path: tuple(paths) for paths in groups for path in paths if len(paths) > 1}
-        salvaged = {one.damaged for one in self._steps if one.command is not None}
-        steps: list[Step] = []  # with the numbers that they had, negative for new ones
-        joins: dict[tuple[str, ...], int] = {}  # replicas, and which of the steps joins them
-        for one in self._steps:
-            if one.why_once_compared and one.partition in replicas:
-                one = self._restored(one)  # noqa: PLW2901 (what it asks for was done)
-            paths = replicas.get(one.damaged or "")
-            if paths is None or one.damaged is None:
-                steps.append(one)
-                continue
-            join = one if one.command is not None else None
-            if join is None:
-                sound = self._sound(one.damaged, [path for path in paths if path != one.damaged])
-                source = "from a replica other than these, if one is sound"
-                if sound is not None:
-                    where = "in whose logs" if sound in self._warned else "in which"
-                    source = f"from {sound}, {where} nothing is wrong, and nothing is missing that this one has or had"
-                elif one.damaged not in salvaged and self._would_gain(one.damaged, paths):
-                    join = one.replace(n=-len(steps) - 1)
-                    one = one.replace(instead=(*one.instead, join.n))  # noqa: PLW2901 (it makes the new one needless)
-                steps.append(one.replace(why=one.why.replace(FROM_ANOTHER, source)))
-            if join is not None and paths in joins:
-                first = steps[joins[paths]]
-                reads_deleted = first.reads_deleted or join.reads_deleted
-                command = _joining(paths, reads_deleted=reads_deleted)
-                steps[joins[paths]] = first.replace(why=_FOR_ALL, command=command, reads_deleted=reads_deleted)
-            elif join is not None:
-                joins[paths] = len(steps)
-                command = _joining(paths, reads_deleted=join.reads_deleted)
-                steps.append(join.replace(command=command, why=_JOINED))
-        for paths, at in joins.items():  # the one directory takes the place of all these replicas
-            behind = (one for one in steps[at + 1 :] if one.partition in paths)
-            needless = tuple(one.n for one in behind if one.command is not None or one.damaged is not None)
-            steps[at] = steps[at].replace(instead=needless)
-        numbers = {step.n: n for n, step in enumerate(steps, 1)}
-        shared = {step.n for step in steps if step.why == _FOR_ALL}  # one restored replica does not make it needless
-        for step in steps:
-            instead = {numbers[n] for n in step.instead if n in numbers and n not in shared}
-            yield step.replace(n=numbers[step.n], instead=tuple(sorted(instead)))
+        found = {one.path: one for one in self._states.partitions}
+        for path in {one for pair in self._differ for one in pair} | set(self._only_differs):
+            if path not in found and path in replicas:
+                found[path] = PartitionState(path)
+        for path, one in list(found.items()):
+            if path in replicas:
+                is_lacking = one.has_losses or path in lacking
+                found[path] = self._compared(one.replace(has_losses=is_lacking), replicas[path])
+        order = {path: at for at, path in enumerate(path for paths in groups for path in paths)}
+        states = sorted(found.values(), key=lambda one: order.get(one.path, -1))
+        yield from steps_for(states, self._states.moves)
 
-    def _restored(self, compare: Step) -> Step:
-        """The step that brings back what is missing, in the place of the one that asks whether others have it."""
-        behind = tuple(one.n for one in self._steps if one.n > compare.n and one.partition == compare.partition)
-        why, path = compare.why_once_compared, compare.partition
-        return compare.replace(command=None, why=why, instead=behind, damaged=path, why_once_compared="")
+    def _compared(self, one: PartitionState, paths: tuple[str, ...]) -> PartitionState:
+        """What is known of a replica once it is compared with the others."""
+        others = [path for path in paths if path != one.path]
+        sound = self._sound(one.path, others) if one.lacks or one.has_alone else None
+        contradicts = not one.is_damaged and any((one.path, path) in self._differ for path in others)
+        moves = [move for move in one.moves if move.kind is not StepKind.COMPARE]
+        if sound is not None:
+            where = "in whose logs" if sound in self._warned else "in which"
+            source = f"from {sound}, {where} nothing is wrong, and nothing is missing that this one has or had"
+            size = self._sizes.get(sound)
+            moves = [_restored(move, source, one.keeps, size) for move in moves]
+        else:
+            moves = [
+                _restored(move, "from a replica other than these, if one is sound", UNKNOWN, None) for move in moves
+            ]
+        deleted = DELETED_TOO if any(DELETED_TOO[0] in move.flags for move in moves) else ()
+        size = sum(self._sizes.get(path, 0) for path in paths)
+        to = "--to", "DIR"
+        joining = _salvage(paths, *deleted, *to)
+        moves.append(move(StepKind.JOIN, joining).replace(loses=NONE, size=size))
+        if contradicts:
+            path = base_name(one.path)
+            moves.append(move(StepKind.STOP_WRITERS, path=path).replace(keeps=one.keeps, loses=NONE))
+            command = _salvage(paths, "--prefer", "SOURCE", *to)
+            moves.append(Move(StepKind.PREFER, command=command, size=size))
+        if one.path in self._only_differs and not (one.lacks or one.has_alone):
+            persons = PersonSteps()
+            persons.see(self._only_differs[one.path])
+            moves += persons.moves()
+        is_mendable = one.is_mendable and not contradicts
+        return one.replace(
+            moves=tuple(moves), sound=sound, together=paths, contradicted=contradicts, is_mendable=is_mendable
+        )
 
     def _sound(self, path: str, others: Sequence[str]) -> str | None:
         """The replica that has all that one with damage has, and all that it has lost; None where there is none.
@@ -293,11 +301,6 @@ class _KnownLosses:
         ]
         return max(found, key=lambda one: self._replicas[one].end, default=None)
 
-    def _would_gain(self, path: str, paths: Sequence[str]) -> bool:
-        """Whether another replica has something that one has lost, be it a part."""
-        others = [self._replicas[one] for one in paths if one != path]
-        return any(one.has_any(loss.offset, loss.last_offset) for loss in self._losses.get(path, []) for one in others)
-
     def with_others(self, groups: Sequence[Sequence[str]]) -> Iterator[Loss]:
         """Yield what is lost, with the replicas that have it.
 
@@ -317,9 +320,17 @@ class _KnownLosses:
                     yield self.holes.judged(part)
 
 
-def _joining(paths: Sequence[str], *, reads_deleted: bool) -> ShellCommand:
-    """The command that makes one partition of some replicas, with what a broker is to remove where that is missing."""
-    return command_line("salvage", *map(named, paths), *(DELETED_TOO if reads_deleted else ()), "--to", "DIR")
+def _salvage(paths: Sequence[str], *flags: str) -> ShellCommand:
+    """The command that makes one partition of some replicas."""
+    return command_line("salvage", *map(named, paths), *flags)
+
+
+def _restored(one: Move, source: str, keeps: Amount, size: int | None) -> Move:
+    """A step that restores a replica, with the one that it is restored from; another one as it is."""
+    if one.kind is not StepKind.RESTORE:
+        return one
+    words = tuple((name, source if name == "source" else word) for name, word in one.words)
+    return one.replace(words=words, keeps=keeps, loses=UNKNOWN if keeps is UNKNOWN else NONE, size=size)
 
 
 def _parts(loss: Loss, others: Mapping[str, _Replicated]) -> Iterator[tuple[int, int, tuple[str, ...]]]:

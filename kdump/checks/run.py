@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from kdump.checks.directories import DirectoryCheck
 from kdump.checks.segment import check_segment
 from kdump.checks.step_sentences import PersonSteps
+from kdump.checks.step_table import PartitionState, RunState, steps_for
 from kdump.checks.together import not_together
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked
-from kdump.rows.verdict import Loss, Step
+from kdump.rows.verdict import Loss
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import introduce
@@ -64,7 +65,8 @@ def verify(
         are_replicas: the user says that the same partition under two paths is meant to be there.
 
     Yields:
-        What was judged and found, predictions, and at the end the steps to mend it, numbered through.
+        What was judged and found, predictions, and at the end the steps; in place of these, where the paths are
+        replicas, what is known of each for the steps.
 
     Reports: every code but L13; as items of their own, among what was judged.
     """
@@ -73,23 +75,19 @@ def verify(
 
         yield from foresee(paths, options)
         return
-    groups: list[list[Step]] = [[]]  # of what lies in no partition, and of each partition
     persons = PersonSteps()
+    states: list[PartitionState] = []
     for item, is_of_partition in _judged(paths, options, engine or LocalVerify(), are_replicas=are_replicas):
-        if isinstance(item, Step):
-            if item.n == 1:
-                groups.append([])
-            groups[-1].append(item)
+        if isinstance(item, PartitionState):
+            states.append(item)
             continue
         if isinstance(item, Finding) and not is_of_partition:
             persons.see(item)
         yield item
-    groups[0] += [Step(at, None, why) for at, why in enumerate(persons.sentences(), 1)]
-    first = 0
-    for group in groups:
-        for one in group:
-            yield one.replace(n=first + one.n, instead=tuple(first + other for other in one.instead))
-        first += len(group)
+    if are_replicas:
+        yield RunState(tuple(states), tuple(persons.moves()))
+    else:
+        yield from steps_for(states, persons.moves())
 
 
 def _judged(
@@ -119,6 +117,8 @@ def _judged(
             for _ in directory.partitions:
                 for item in _noting(next(judged), told, lost):
                     yield item, True
+            for item in _noting(directory.of_partitions(), told, lost):
+                yield item, True
             for item in _noting(directory.check(options), told, lost):
                 yield item, False
             known.append((directory, told, lost))

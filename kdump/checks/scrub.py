@@ -18,11 +18,12 @@ from kdump.checks.loose import check_loose
 from kdump.checks.options import VerifyOptions
 from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_segment
 from kdump.checks.step_sentences import PersonSteps
+from kdump.checks.step_table import steps_for
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Unchecked
-from kdump.rows.verdict import Step
+from kdump.rows.steps import NONE, Rank, Step
 from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
@@ -30,7 +31,7 @@ from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import above, base_name, real
 from kdump.value import Value
-from kdump.words.command import ShellCommand, command_line, named
+from kdump.words.command import command_line, named
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -348,10 +349,11 @@ class _Run:
     def _steps(self) -> Iterator[Item]:
         """What to do: with what changed a person, with the rest the commands that verify names."""
         why = "says what readers lose by this, what else is wrong there, and how to mend it"
-        told: list[tuple[ShellCommand | None, str]] = [(None, one) for one in self._persons.sentences()]
-        told += [(command_line("verify", named(one)), why) for one in list(self._damaged)[:_MOST_STEPS]]
-        for n, (command, why) in enumerate(told, 1):
-            yield Step(n, command, why)
+        yield from steps_for((), self._persons.moves())
+        damaged = tuple(self._damaged)[:_MOST_STEPS]
+        for n, one in enumerate(damaged, 1):
+            command = command_line("verify", named(one))
+            yield Step(1, n, damaged, Rank.RECOMMENDED, condition=None, command=command, why=why, loses=NONE)
 
     # --- what is right as it is -----------------------------------------------------------------------------
     def accept(self, row: Listed | OpenFailure) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""What verify says to do next: a row for each kind of step, with what causes it, and the order of the steps."""
+"""What verify says to do next: a row for each kind of step, with what causes it; which of them, the table decides."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity, Trait
-from kdump.rows.verdict import Step
+from kdump.rows.steps import UNKNOWN
+from kdump.value import Value
+from kdump.words.command import command_line, named
+from kdump.words.numbers import counted, size, some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.finding import Code
+    from kdump.rows.steps import Amount
     from kdump.words.command import ShellCommand
 
 MOST_NAMED = 3
 """Files that a sentence names."""
+
+_MOST_FILES = 100  # of one code in one partition that are held
 
 DELETED_TOO = ("--deleted", "too")
 """The options of a salvage that brings back what a broker is to remove."""
@@ -25,9 +31,9 @@ FROM_ANOTHER = "from another replica, if one is sound"
 
 
 class StepKind(Enum):
-    """The kinds of steps in the order in which they are told: what causes one, and its sentence."""
+    """The kinds of steps: what causes one, and its sentence."""
 
-    URGENT = "codes with Trait.URGENT, and no command", "{sentence}"
+    URGENT = "codes with Trait.URGENT, and no command", "{files}: {code}: {remedy}"
     RESCUE = (
         "F16: records that a broker is to remove, of a directory, or beside logs that have others at their offsets",
         "copy {files} before a broker starts, which removes {it} ({code}): this makes a partition of {it}{alone}",
@@ -39,10 +45,13 @@ class StepKind(Enum):
             "with {it}, to a new directory"
         ),
     )
-    RESCUE_ALL = "the same, where they have all that is missing", RESCUE_TOO[1]
     SWAP = (
         "files that wait as .swap and lack what goes for them",
         "before a broker starts: keeps what waits out of its way, in no log directory; then {again} judges the rest",
+    )
+    SWAP_OUT = (
+        "the same, where each has what the other lacks",
+        "before a broker starts: writes what is intact in what waits, and in what goes for it, to a new directory{but}",
     )
     RENAME = (
         "logs under the names of other segments, and nothing else",
@@ -52,22 +61,44 @@ class StepKind(Enum):
         "logs under the names of other segments; what else is wrong waits for the names",
         (
             "stop the broker, and give the logs their names, which loses nothing: {moves}"
-            "; then {again} names the steps for what else is wrong"
+            "; then {again} names the options for what else is wrong"
         ),
     )
+    HOLD = (
+        "the start that is coming takes away, hides or gives out again what is intact, or was",
+        "do not start the broker: it {what}",
+    )
+    MEND = "K04, K05 that keep the partition from loading", "{files}: {code}: {remedy}"
+    START = (
+        "what the start that is coming cuts was never whole, and what it builds again is told by the logs",
+        "start the broker{after}: {what}",
+    )
+    START_ALL_THE_SAME = "HOLD, as a last resort", "start the broker all the same: it {what}"
+    COMPARE = (
+        "offsets that are lost, doubtful or missing, and replicas that were not looked at",
+        "{missing}: shows whether another replica has {them}, and how to restore {it}",
+    )
     RESTORE = (
-        "damage that no patch mends, a log that is lost, codes with Trait.CAUSE",
+        "the same, where another replica may have all",
         "restore {path} {source} ({cause}): {how}",
     )
-    SALVAGE = (
-        "the same, where a cut takes intact records along, or no replica may have more",
-        "{what} to a new directory{but}",
+    SALVAGE = "the same, where none has", "{what} to a new directory{but}"
+    JOIN = (
+        "the same in several replicas that were compared",
+        (
+            "writes all that is intact in any of these replicas to a new directory, once for all of them, and says how "
+            "to put it in place"
+        ),
     )
-    COMPARE = (
-        "missing offsets that no other step brings back",
-        "{missing}: shows whether another replica has {them}, and how to restore {them}",
+    STOP_WRITERS = "D01", "stop those who write to {path}: its replicas contradict each other"
+    PREFER = (
+        "D01",
+        "makes one partition by the records of the replica named for SOURCE, and says what of the others stays out",
     )
-    PERSON = "codes of which no other step is", "{sentence}"
+    NOTHING = "missing offsets that nobody has", "nothing to do: a broker serves the rest"
+    READABLE = "codes without a remedy, and nothing lost", "nothing to do: every record is readable ({code} in {files})"
+    PERSON = "codes of which no other step is", "{files}: {code}: {remedy}"
+    CHECKPOINT = "the same, of files of the log directory: they stay when the partition is replaced", PERSON[1]
     PATCH = (
         "codes with Trait.PATCH_HEADER, where one value is possible",
         "restores header fields that no CRC covers and that can have one value only{harmless}",
@@ -82,7 +113,7 @@ class StepKind(Enum):
     )
     BESIDE = (
         "an index that was named alone, of a damaged log",
-        "names the steps for {log}, which is damaged too; its indexes are mended with it",
+        "names the options for {log}, which is damaged too; its indexes are mended with it",
     )
     SNAPSHOT = (
         "codes with Trait.UNSOUND_SNAPSHOT",
@@ -97,75 +128,92 @@ class StepKind(Enum):
     def __init__(self, cause: str, sentence: str) -> None:
         self.cause = cause
         self.sentence = sentence
-        self.rank = len(type(self).__members__)
+
+
+class Move(Value):
+    """Something that can be done about one partition, or about several alike."""
+
+    kind: StepKind
+    verb: str | None = None  # of kdump; None where a person acts, or where `command` says it
+    paths: tuple[str, ...] = ()  # that the command names
+    flags: tuple[str, ...] = ()  # behind them
+    command: ShellCommand | None = None  # one of another make
+    words: tuple[tuple[str, object], ...] = ()  # of its sentence; lists of names, and numbers, add up
+    keeps: Amount = UNKNOWN  # intact records that readers get, and get afterwards
+    loses: Amount = UNKNOWN  # those that they do not get any more
+    size: int | None = None  # bytes to copy or to read; None where that is not known
 
     @property
-    def mends_in_place(self) -> bool:
-        """Whether it changes files of the partition, or names the steps that do."""
-        return self.rank >= StepKind.PATCH.rank
+    def line(self) -> ShellCommand | None:
+        """The command as a shell reads it; None where a person acts."""
+        return self.command if self.verb is None else command_line(self.verb, *map(named, self.paths), *self.flags)
 
     @property
-    def is_of_all(self) -> bool:
-        """Whether it restores or salvages the partition as a whole."""
-        return self in (StepKind.RESTORE, StepKind.SALVAGE)
+    def why(self) -> str:
+        """Its sentence."""
+        words = {name: _told(value) for name, value in self.words}
+        return self.kind.sentence.format_map(words)
 
-    def supersedes(self, later: StepKind) -> bool:
-        """Tell whether a step of this kind makes another one behind it needless."""
-        if self in (StepKind.SALVAGE, StepKind.RESCUE_TOO):
-            return later.mends_in_place or later is StepKind.SALVAGE
-        if self is StepKind.RESCUE_ALL:
-            return later.mends_in_place or later in (StepKind.SALVAGE, StepKind.RESTORE, StepKind.COMPARE)
-        keeps_all = self in (StepKind.RENAME, StepKind.RENAME_FIRST, StepKind.SWAP)
-        return self is StepKind.RESTORE or (keeps_all and later is StepKind.SALVAGE)
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What several that are done at once have in common."""
+        same = tuple((name, one) for name, one in self.words if not isinstance(one, tuple | Sum))
+        return self.kind, self.verb, self.flags, self.command, same
+
+    def __add__(self, other: Move) -> Move:
+        """Do the same for another partition at once, or for another replica."""
+        if self.kind is StepKind.JOIN:
+            return self
+        words = tuple(
+            (name, one + more if isinstance(one, tuple | Sum) else one)  # type: ignore[operator]
+            for (name, one), (_, more) in zip(self.words, other.words, strict=True)
+        )
+        both = None if self.size is None or other.size is None else self.size + other.size
+        paths = (*self.paths, *other.paths)
+        keeps, loses = self.keeps + other.keeps, self.loses + other.loses
+        return self.replace(paths=paths, words=words, keeps=keeps, loses=loses, size=both)
 
 
-class StepList:
-    """The steps about one partition; in which order they are added matters within a kind only.
+class Sum(Value):
+    """What a start does to some partitions, added up."""
+
+    cut: int = 0  # bytes
+    read: int = 0  # bytes of logs
+    indexes: int = 0  # segments of which indexes are built again
+
+    def __add__(self, other: Sum) -> Sum:
+        """Add those of another partition."""
+        return Sum(self.cut + other.cut, self.read + other.read, self.indexes + other.indexes)
+
+    def __str__(self) -> str:
+        """All of it in one sentence."""
+        done = [f"cuts {size(self.cut)} that were never whole"] if self.cut else []
+        done += [f"builds the indexes of {counted(self.indexes, 'segment')} again"] if self.indexes else []
+        read = f"; it reads {size(self.read)} of logs" if self.read else ""
+        return f"it {' and '.join(done) or 'changes no log'}, and loses nothing that is intact{read}"
+
+
+def _told(value: object) -> object:
+    return some_of(value, MOST_NAMED) if isinstance(value, tuple) else value
+
+
+def move(kind: StepKind, command: ShellCommand | None = None, /, **words: object) -> Move:
+    """Return what a person does, or a command does that concerns one partition only.
 
     Args:
-        partition: path of what a restore and salvage name.
-        reads_deleted: a salvage of it is to bring back what a broker is to remove beside its logs.
+        kind: of it.
+        command: None where a person acts.
+        words: of its sentence.
     """
-
-    def __init__(self, partition: str, *, reads_deleted: bool = False) -> None:
-        self._partition = partition
-        self._reads_deleted = reads_deleted
-        self._steps: list[tuple[StepKind, ShellCommand | None, str, str]] = []
-
-    def add(self, kind: StepKind, command: ShellCommand | None = None, /, **words: object) -> None:
-        """Add a step.
-
-        Args:
-            kind: of it.
-            command: None where a person acts.
-            words: of its sentence; `why_once_compared` of one that asks other replicas: what to do where they were.
-        """
-        why_once_compared = str(words.get("why_once_compared", ""))
-        self._steps.append((kind, command, kind.sentence.format_map(words), why_once_compared))
-
-    def numbered(self) -> Iterator[Step]:
-        """Yield them in order, from 1 on."""
-        steps = sorted(self._steps, key=lambda step: step[0].rank)
-        for at, (kind, command, why, why_once_compared) in enumerate(steps, 1):
-            instead = tuple(n for n, later in enumerate(steps[at:], at + 1) if kind.supersedes(later[0]))
-            damaged = self._partition if kind.is_of_all else None
-            yield Step(
-                at,
-                command,
-                why,
-                instead,
-                damaged=damaged,
-                partition=self._partition,
-                why_once_compared=why_once_compared,
-                reads_deleted=self._reads_deleted,
-            )
+    return Move(kind, command=command, words=tuple(words.items()))
 
 
 class PersonSteps:
-    """What is wrong and no command mends: one sentence a code."""
+    """What is wrong and no command mends: a sentence a code."""
 
-    def __init__(self) -> None:
-        self._found: dict[Code, tuple[Finding, list[str]]] = {}
+    def __init__(self, kind: StepKind = StepKind.PERSON) -> None:
+        self._kind = kind  # of what is neither urgent nor a file that keeps the partition from loading
+        self._found: dict[Code, tuple[Finding, dict[str, None]]] = {}
 
     @property
     def has_some(self) -> bool:
@@ -173,32 +221,33 @@ class PersonSteps:
         return bool(self._found)
 
     def see(self, finding: Finding) -> None:
-        """Take one finding; notes, warnings, effects of a cause and what has no remedy leave nothing to do."""
-        is_to_do = finding.severity is Severity.ERROR or Trait.URGENT in finding.code.traits
-        if is_to_do and finding.because is None and not finding.remedy.startswith("none"):
-            _, files = self._found.setdefault(finding.code, (finding, []))
-            if finding.file not in files and len(files) <= MOST_NAMED:
-                files.append(finding.file)
+        """Take one finding; notes, effects of a cause, and what a loss says, leave nothing to do."""
+        is_to_do = finding.severity is not Severity.NOTE or Trait.URGENT in finding.code.traits
+        if is_to_do and finding.because is None and Trait.TELLS_LOSS not in finding.code.traits:
+            _, files = self._found.setdefault(finding.code, (finding, {}))
+            if len(files) < _MOST_FILES:
+                files[finding.file] = None
 
-    def sentences(self, *, urgent: bool | None = None, without: Trait | None = None) -> Iterator[str]:
-        """Yield what a person does about them.
+    def moves(self, *, without: Trait | None = None, mends: Sequence[str] = ()) -> Iterator[Move]:
+        """Yield what a person does about them, or that nothing is to be done.
 
         Args:
-            urgent: those only that come before all other steps, or all but those; None for all.
-            without: codes with this trait are left out; None for none.
+            without: codes with this trait are left out, unless they are urgent; None for none.
+            mends: codes of what keeps the partition from loading.
         """
+        readable: dict[str, tuple[str, ...]] = {}  # by what is wrong, the files
         for code, (finding, files) in self._found.items():
-            if without in code.traits:
+            kind = self._kind
+            if Trait.URGENT in code.traits:
+                kind = StepKind.URGENT
+            elif code.name in mends:
+                kind = StepKind.MEND
+            elif without in code.traits:
                 continue
-            if urgent is not None and urgent is not (Trait.URGENT in code.traits):
+            elif finding.remedy.startswith("none"):
+                readable[f"{code.name} {code.slug}"] = tuple(files)
                 continue
-            more = ", and others" if len(files) > MOST_NAMED else ""
-            what = f"{', '.join(files[:MOST_NAMED])}{more}: {code.name} {code.slug}"
-            yield f"{what}: {finding.remedy}"
-
-    def add_to(self, steps: StepList, *, without: Trait | None = None) -> None:
-        """Add them to the steps of a partition; codes with a trait are left out, unless they are urgent."""
-        for sentence in self.sentences(urgent=True):
-            steps.add(StepKind.URGENT, sentence=sentence)
-        for sentence in self.sentences(urgent=False, without=without):
-            steps.add(StepKind.PERSON, sentence=sentence)
+            yield move(kind, files=tuple(files), code=f"{code.name} {code.slug}", remedy=finding.remedy)
+        if readable:
+            some = tuple(dict.fromkeys(file for files in readable.values() for file in files))
+            yield move(StepKind.READABLE, code=", ".join(readable), files=some)

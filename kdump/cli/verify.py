@@ -35,7 +35,7 @@ from kdump.format.java_values import MAX_INT
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.item import PartitionChecked, Scrubbed
 from kdump.render.commentary import say, write
-from kdump.rows.verdict import Step
+from kdump.rows.steps import Step
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
@@ -323,8 +323,8 @@ class _Copies:
                 name = base_name(item.path)
                 self.size += item.size
                 self._places[name] = self._places.get(name, 0) + 1
-            elif isinstance(item, Step) and item.damaged is not None:
-                self._damaged.add(base_name(item.damaged))
+            elif isinstance(item, Step):
+                self._damaged.update(map(base_name, item.partitions))
             yield item
 
     def hint(self, paths: Sequence[str]) -> str:

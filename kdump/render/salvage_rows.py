@@ -9,7 +9,6 @@ from kdump.render.row_lines import RowLines
 from kdump.render.salvaged import SalvageSink, SalvageTotals
 from kdump.rows.json_lines import name
 from kdump.rows.salvaged import Salvaged, SalvageDone
-from kdump.rows.verdict import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,14 +43,9 @@ class SalvageRows(SalvageSink, RowLines):
             if not done.is_new and row["type"] == Salvaged.row_name:  # what it came to in a former run
                 row |= {"keptFromFormerRun": True, "changedSince": [name(one) for one in done.changed]}
             self._write(self._layout.fields(str(row.pop("type")), row))
+        for step in done.steps:
+            self._row(step)
         for finding in done.left:
             self._row(finding)
         for note in done.notes:
             self._error(f"kdump: {note}")
-
-    def end(self, status: int) -> None:
-        """Write what to do where not all could be read, or was named, and the summary."""
-        steps = dict.fromkeys((one.command, one.why) for _, some in self._salvaged.not_complete for one in some)
-        for number, (command, why) in enumerate(steps, 1):
-            self._row(Step(number, command, why))
-        super().end(status)

@@ -12,7 +12,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.tally import RunTotals
 
 if TYPE_CHECKING:
-    from kdump.rows.salvaged import SalvageStep
+    from kdump.rows.steps import Step
 
 
 class SalvageTotals(RunTotals):
@@ -20,7 +20,7 @@ class SalvageTotals(RunTotals):
 
     def __init__(self) -> None:
         super().__init__()
-        self.not_complete: list[tuple[str, tuple[SalvageStep, ...]]] = []
+        self.not_complete: list[tuple[str, tuple[Step, ...]]] = []
         self.with_losses: list[str] = []
         self.refused: list[str] = []
 

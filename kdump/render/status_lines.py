@@ -11,7 +11,7 @@ from kdump.item import Checked, PartitionChecked
 from kdump.render.row_lines import RowLines
 from kdump.rows.fact_lines import status_line
 from kdump.rows.layout import LINES
-from kdump.rows.verdict import Step
+from kdump.rows.steps import Step
 from kdump.verdict import DAMAGED, LOST, SOUND, UNREAD, Judgement
 
 if TYPE_CHECKING:

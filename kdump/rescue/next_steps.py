@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.rescue.raft_files import raft_files
-from kdump.rescue.step_sentences import SalvageStepKind
+from kdump.rescue.step_sentences import SalvageOption, SalvageStepKind, placed
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 from kdump.storage.raft_snapshots import FETCH_AGAIN
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from kdump.rescue.partition_salvage import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
-    from kdump.rows.salvaged import Salvaged, SalvageStep
+    from kdump.rescue.step_sentences import ToldStep
+    from kdump.rows.salvaged import Salvaged
+    from kdump.rows.steps import Step
 
 _TOLD = 4  # names in a sentence
 
@@ -34,24 +36,17 @@ class Beside(TupleValue):
     is_lowered: bool = False  # the log-start-offset-checkpoint has a higher number in a source
 
 
-def steps_before(
-    work: PartitionSalvage, result: Salvaged, path: str, without: Sequence[str]
-) -> tuple[SalvageStep, ...]:
-    """Return what comes before all else, where the result may lack what a source has.
-
-    Args:
-        work: the partition.
-        result: what it comes to.
-        path: where it is.
-        without: what salvage went on without, each with the reason.
-    """
-    return (*_steps_of_part(work, path), *_steps_of_runs(work, path, result), *_steps_without(without))
-
-
-def steps_after(
-    work: PartitionSalvage, standing: Standing, result: Salvaged, path: str, beside: Beside
-) -> tuple[SalvageStep, ...]:
-    """Return what comes next; nothing where no copy is damaged, or where a part of a partition is no copy of it.
+def next_steps(
+    work: PartitionSalvage,
+    standing: Standing,
+    result: Salvaged,
+    path: str,
+    beside: Beside,
+    *,
+    without: Sequence[str],
+    left_out: int,
+) -> tuple[Step, ...]:
+    """Return what to do next; nothing where no copy is damaged, or where a part of a partition is no copy of it.
 
     Args:
         work: the partition.
@@ -59,24 +54,60 @@ def steps_after(
         result: what it comes to.
         path: where it is.
         beside: what is beside its segments.
+        without: what salvage went on without, each with the reason.
+        left_out: intact records of the sources that are not in the result.
     """
-    if standing.is_sound or work.parts:
-        return ()
-    better = (
-        *_steps_beside(standing, result.partition),
-        *_steps_of_names(work),
-        *_steps_of_deleted(work, path),
-        *_steps_of_others(work, standing, result),
-    )
+    before = before_all(work, path, result, without)
+    options = () if standing.is_sound or work.parts else _options(work, standing, result, path, beside)
+    first, *others = options or (SalvageOption(()),)
+    first = first.replace(steps=(*before, *first.steps))
+    return tuple(placed((first, *others), result, path, left_out))
+
+
+def before_all(work: PartitionSalvage, path: str, result: Salvaged, without: Sequence[str]) -> tuple[ToldStep, ...]:
+    """Return what comes before all else, where the result may lack what a source has.
+
+    Args:
+        work: the partition.
+        path: where the result is.
+        result: what it comes to.
+        without: what salvage went on without, each with the reason.
+    """
+    return (*_steps_of_part(work, path), *_steps_of_runs(work, path, result), *_steps_without(without))
+
+
+def _options(
+    work: PartitionSalvage, standing: Standing, result: Salvaged, path: str, beside: Beside
+) -> Sequence[SalvageOption]:
+    """What a person may do with a result, the best first; design.md has the same order for verify."""
     needs_id = False if beside.has_id else work.runs_kraft
     raft = None
     if result.partition.startswith(f"{METADATA_TOPIC}-"):
         raft = raft_files(work.directories, result.log_start_offset, result.log_end_offset, beside.latest_epoch)
-    steps = steps_for(result, path, beside.log_start, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered)
-    return (*better, *steps)
+    placing = (
+        *_steps_of_deleted(work, path),
+        *steps_for(result, path, beside.log_start, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered),
+    )
+    restoring, names = tuple(_steps_beside(standing, result.partition)), tuple(_steps_of_names(work))
+    if restoring:
+        return SalvageOption(restoring), SalvageOption(placing, "that replica cannot lead")
+    others = tuple(_steps_of_others(work, standing, result))
+    further = (
+        SalvageOption(tuple(one for one in others if one.kind is SalvageStepKind.OTHERS), "another replica is sound"),
+        SalvageOption(
+            tuple(one for one in others if one.kind is SalvageStepKind.TOGETHER),
+            "there are other replicas, and none is sound",
+        ),
+    )
+    if names:
+        return SalvageOption(names), SalvageOption(placing, "something is wrong with them all the same"), *further
+    if len(work.directories) > 1 or not others:
+        return SalvageOption(placing), *further
+    asked, *rest = (one for one in further if one.steps)
+    return asked.replace(condition=None), SalvageOption(placing, "there is no other replica"), *rest
 
 
-def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
+def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[ToldStep]:
     """Yield what comes before all else where segments beside those that were named were not read."""
     parts = [f"{len(one.bases) - one.unread} of {len(one.bases)} segments of {one.path}" for one in work.parts]
     if parts:
@@ -94,7 +125,7 @@ def _once_more(work: PartitionSalvage, *others: str, name: str | None = None) ->
     return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, *below, "--to", "DIR", *named_so)
 
 
-def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:
+def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[ToldStep]:
     """Yield what comes before all else where nothing tells how much of the log the result is."""
     if work.is_of_runs:
         yield SalvageStepKind.RUNS.step(
@@ -106,7 +137,7 @@ def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Itera
         )
 
 
-def _steps_without(without: Sequence[str]) -> Iterator[SalvageStep]:
+def _steps_without(without: Sequence[str]) -> Iterator[ToldStep]:
     """Yield what comes first where a source could not be read, or not all of it."""
     if without:
         more = len(without) - _TOLD
@@ -180,7 +211,7 @@ def notes_if_sound(
         yield f"wherever you copy it to{without}, see that {entry}"
 
 
-def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
+def _steps_beside(standing: Standing, name: str) -> Iterator[ToldStep]:
     """Yield what is cheaper than all else where one copy is sound and has all: Kafka replicates it."""
     if standing.whole:
         yield SalvageStepKind.BESIDE.step(copy=standing.whole[0], how=_replicating(_named(standing.damaged), name))
@@ -201,7 +232,7 @@ def _replicating(damaged: str, name: str) -> str:
     )
 
 
-def _steps_of_others(work: PartitionSalvage, standing: Standing, result: Salvaged) -> Iterator[SalvageStep]:
+def _steps_of_others(work: PartitionSalvage, standing: Standing, result: Salvaged) -> Iterator[ToldStep]:
     """Yield what to ask of replicas that are no sources: one that is sound is cheaper, and others may have more."""
     paths = [one.path or "." for one in work.directories]
     is_lacking = result.offsets_lost > 0 or result.offsets_unexplained > 0
@@ -219,14 +250,14 @@ def _steps_of_others(work: PartitionSalvage, standing: Standing, result: Salvage
     yield SalvageStepKind.TOGETHER.step(_once_more(work, "OTHER"))
 
 
-def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
+def _steps_of_names(work: PartitionSalvage) -> Iterator[ToldStep]:
     """Yield what is cheaper where a copy has logs with the names of other segments: it may need nothing else."""
     for path, some in work.misplaced.items():
         check = command_line("verify", named(path))
         yield SalvageStepKind.NAMES.step(path=path, moves=renaming(renamed(some)), check=check)
 
 
-def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
+def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[ToldStep]:
     """Yield what a partition needs whose topic was deleted: a copy of what is left of it, and a topic."""
     if not work.on_the_way_out:
         return
@@ -257,7 +288,7 @@ def steps_for(
     needs_id: bool | None,
     raft: RaftFiles | None = None,
     is_lowered: bool = False,
-) -> Iterator[SalvageStep]:
+) -> Iterator[ToldStep]:
     """Yield what a person does with a partition that was salvaged.
 
     Args:
@@ -302,7 +333,7 @@ def steps_for(
         yield SalvageStepKind.HANGING.step()
 
 
-def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[SalvageStep]:
+def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[ToldStep]:
     """Yield what is to be copied beside a metadata log, file by file: the result has neither.
 
     Source: KafkaRaftLog.truncateToLatestSnapshot, FileQuorumStateStore; Kafka 4.3.1.

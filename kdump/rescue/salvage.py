@@ -10,7 +10,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
-from kdump.rescue.next_steps import Beside, note_below, notes_if_sound, notes_left, steps_after, steps_before
+from kdump.rescue.next_steps import Beside, before_all, next_steps, note_below, notes_if_sound, notes_left
 from kdump.rescue.partition_salvage import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import losses_of, rows_of
 from kdump.rescue.sources import find_copies, is_partition_name
@@ -260,12 +260,12 @@ def _written(
     path = os.path.join(target.path, work.name)
     has_id, is_part = work.metadata() is not None, bool(work.parts)
     start, is_lowered = work.start_entry(writer.result.log_start_offset, writer.first_base)
-    before = steps_before(work, writer.result, path, without)
-    standing = Standing() if before else writer.standing
+    standing = Standing() if before_all(work, path, writer.result, without) else writer.standing
     beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
     stay = (*note_below(work.name, writer.rows.records_below, start), *notes_left(work.name, work.left_to_broker))
     yield from work.left_unread
-    after = steps_after(work, standing, writer.result, path, beside)
+    out = writer.rows.diverged + sum(one.records for one in writer.left_out.batches)
+    steps = next_steps(work, standing, writer.result, path, beside, without=without, left_out=out)
     yield SalvageDone(
         writer.result,
         path,
@@ -278,7 +278,7 @@ def _written(
             *stay,
             *notes_if_sound(standing, work.name, start, is_lowered=is_lowered, records_below=writer.rows.records_below),
         ),
-        steps=(*before, *after),
+        steps=steps,
         is_new=True,
         without=without,
         is_part=is_part,
@@ -333,13 +333,13 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
     without = _without(unread)
     is_part = bool(work.parts)
-    before = steps_before(work, result, path, without)
-    standing = Standing() if before or among else standing_by(result.copies)
+    is_lacking = bool(before_all(work, path, result, without))
+    standing = Standing() if is_lacking or among else standing_by(result.copies)
     first_base = min(log_bases(os.listdir(path)), default=result.log_start_offset)
     start, is_lowered = work.start_entry(result.log_start_offset, first_base)
     epochs = PartitionDir(path, LogDir(target.path)).epochs
     beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1, is_lowered)
-    steps = (*before, *steps_after(work, standing, result, path, beside))
+    steps = next_steps(work, standing, result, path, beside, without=without, left_out=diverged)
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
     note = f"{name}: kept from a former run, its sources were not read again"

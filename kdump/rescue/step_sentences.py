@@ -6,9 +6,13 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
-from kdump.rows.salvaged import SalvageStep
+from kdump.rows.steps import UNKNOWN, Amount, Rank, Step
+from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.rows.salvaged import Salvaged
     from kdump.words.command import ShellCommand
 
 _METADATA = FileKind.PARTITION_METADATA.value
@@ -143,11 +147,46 @@ class SalvageStepKind(Enum):
         "nobody ends, and the command that aborts them: before you abort one, look at what it wrote"
     )
 
-    def step(self, command: ShellCommand | None = None, /, **words: object) -> SalvageStep:
+    def step(self, command: ShellCommand | None = None, /, **words: object) -> ToldStep:
         """Return a step with its sentence.
 
         Args:
             command: None where a person acts.
             words: of the sentence.
         """
-        return SalvageStep(command, self.value.format_map(words))
+        return ToldStep(self, command, self.value.format_map(words))
+
+
+class ToldStep(Value):
+    """A step that has no place yet."""
+
+    kind: SalvageStepKind
+    command: ShellCommand | None  # None where a person acts
+    why: str
+
+
+class SalvageOption(Value):
+    """One option of what a person does with a result: when it is right, and its steps."""
+
+    steps: tuple[ToldStep, ...]
+    condition: str | None = None  # None for the recommended one
+
+
+def placed(options: Iterable[SalvageOption], result: Salvaged, path: str, left_out: int) -> Iterator[Step]:
+    """Yield the steps of the options that have some: the first of these is recommended.
+
+    Args:
+        options: in the order of their ranks.
+        result: what the partition comes to.
+        path: where it is.
+        left_out: intact records of the sources that are not in it.
+    """
+    found = [one for one in options if one.steps]
+    for number, option in enumerate(found, 1):
+        rank = Rank.RECOMMENDED if number == 1 else Rank.IF
+        for n, one in enumerate(option.steps, 1):
+            keeps, loses, size = UNKNOWN, UNKNOWN, None
+            if one.kind in (SalvageStepKind.COPY, SalvageStepKind.COPY_TO_NODE):
+                keeps, loses, size = Amount(None, result.records), Amount(None, left_out), result.size
+            where = number, n, (path,), rank, option.condition
+            yield Step(*where, command=one.command, why=one.why, keeps=keeps, loses=loses, size=size)

@@ -9,7 +9,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
-    from kdump.words.command import ShellCommand
+    from kdump.rows.steps import Step
 
 
 class Kept(Row, name="kept"):
@@ -112,13 +112,6 @@ class LeftOutBatches(Value):
     fate: str | None = None
 
 
-class SalvageStep(Value):
-    """What to do next."""
-
-    command: ShellCommand | None  # None where a person acts
-    why: str
-
-
 class SalvageDone(Value):
     """A partition is whole under its final name."""
 
@@ -129,7 +122,7 @@ class SalvageDone(Value):
     ranges_unknown: int  # of the same, those whose records nobody can count
     diverged: int  # records of branches that do not count
     notes: tuple[str, ...]  # what there is to know, a sentence each
-    steps: tuple[SalvageStep, ...]  # what to do next
+    steps: tuple[Step, ...]  # what to do next
     is_new: bool  # it was made now; False where a run before this one had made it
     changed: tuple[str, ...] = ()  # of what was made before: the logs and directories that changed since
     without: tuple[str, ...] = ()  # what could not be read and may have had more of it, each with the reason
@@ -148,7 +141,7 @@ class SalvageDone(Value):
         return self.salvaged.offsets_lost > 0 or bool(self.among)
 
     @property
-    def why_not_complete(self) -> tuple[SalvageStep, ...]:
+    def why_not_complete(self) -> tuple[Step, ...]:
         """The first of the steps: what is to be done before it is used; none where nothing is known to be amiss."""
         return self.steps[: self.is_part + self.is_of_runs + bool(self.without)]
 

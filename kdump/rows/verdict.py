@@ -1,15 +1,11 @@
-"""The rows of verify beside findings: what readers have lost, what a broker does, and what to do next."""
+"""The rows of verify beside findings: what readers have lost, and what a broker does."""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from kdump.row import Kind, Row, column, computed
 from kdump.value import Value
-
-if TYPE_CHECKING:
-    from kdump.words.command import ShellCommand
 
 
 class Certainty(Enum):
@@ -209,18 +205,3 @@ class Prediction(Row, name="prediction"):
         again = self.reused_offsets
         reused = 0 if again is None else again[1] - again[0] + 1
         return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
-
-
-class Step(Row, name="step"):
-    """What to do next about what was found; several in an order that works."""
-
-    n: int = column(Kind.NUMBER, "its number, from 1 on")
-    command: ShellCommand | None = column(
-        Kind.COMMAND, "as a dry run and as a shell reads it; null where a person acts"
-    )
-    why: str = column(Kind.TEXT, "what it does, and what it costs; or what the person does")
-    instead: tuple[int, ...] = column(Kind.NUMBER, "of the steps that this one makes unnecessary", default=())
-    damaged: str | None = None  # path of the partition directory that it restores or salvages as a whole
-    partition: str | None = None  # path of the partition directory that it is about; None for something else
-    why_once_compared: str = ""  # of one that asks other replicas: what to do where they were asked
-    reads_deleted: bool = False  # a salvage of the partition brings back what a broker is to remove beside its logs

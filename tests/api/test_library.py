@@ -25,6 +25,8 @@ INTACT = FIXTURES / "damage" / "intact" / "none" / "logdir"
 PLAIN = INTACT / "plain-0"
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 PUBLIC = {
+    "Amount",
+    "Rank",
     "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction",
     "Record", "RecordColumns",
     "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
@@ -365,9 +367,11 @@ def test_verify_says_what_the_verb_says(tmp_path: Path) -> None:
     assert [(finding.code.name, finding.position, finding.message) for finding in verdict] == [
         (line["code"], line["position"], line["message"]) for line in lines if line["type"] == "finding"
     ]
-    assert [(one.n, one.command, one.why, list(one.instead)) for one in verdict.steps] == [
-        (line["n"], line["command"], line["why"], line["instead"]) for line in lines if line["type"] == "step"
+    steps = [line for line in lines if line["type"] == "step"]
+    assert [(one.rank.value, one.command, one.why, list(one.partitions)) for one in verdict.steps] == [
+        (line["rank"], line["command"], line["why"], line["partitions"]) for line in steps
     ]
+    assert [one.keeps.records for one in verdict.steps] == [line["keeps"]["records"] for line in steps]
     assert verdict.steps
     assert tuple(verdict) == verdict.findings
     assert verdict.summary.items() <= summary.items()

@@ -12,9 +12,11 @@ import pytest
 
 import kdump
 from kdump.finding import Code, Finding, Severity
-from kdump.rows.verdict import Loss, Step
+from kdump.rows.steps import Rank, Step
+from kdump.rows.verdict import Loss
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.runs import FIXTURES, copy_tree
+from tests.support.step_runs import acts
 from tests.support.verify_runs import findings_of, items_of
 from tests.support.whole_lines import run_kdump
 
@@ -253,8 +255,8 @@ def test_a_log_under_another_name_loses_nothing_and_its_step_gives_the_name_back
     assert {one.code for one in alone} == {Code.F15}
     assert all("another segment of this partition" in one.message for one in alone)
     assert not [one for one in items if isinstance(one, Loss)]
-    rename, rescue = (one for one in items if isinstance(one, Step))
-    assert rename.instead == (rescue.n,)
+    rename, rescue = acts(one for one in items if isinstance(one, Step))
+    assert (rename.rank, rescue.rank) == (Rank.RECOMMENDED, Rank.IF)
     assert rescue.command is not None
     assert rescue.command.startswith("kdump salvage ")
     subprocess.run(rename.why[rename.why.index("mv -n") :], shell=True, check=True)
@@ -268,7 +270,7 @@ def test_what_is_damaged_in_a_log_under_another_name_is_told_by_its_own_offsets(
     edited(tmp_path / "data" / "plain-0" / LAST, lambda data: data[:300] + b"X" + data[301:])
     items = items_of(tmp_path / "data")
     assert [(one.offset, one.last_offset) for one in items if isinstance(one, Loss)] == [(122, 124)]
-    rename = next(one for one in items if isinstance(one, Step))
+    rename = acts(one for one in items if isinstance(one, Step))[0]
     assert "kdump verify" in rename.why
 
 
@@ -280,9 +282,10 @@ def test_a_log_of_another_partition_costs_all_offsets_of_its_place_and_no_step_b
     items = items_of(tmp_path / "data")
     lost = [one for one in items if isinstance(one, Loss)]
     assert [(one.offset, one.last_offset, one.because) for one in lost] == [(119, 239, ("F15",))]
-    assert [(one.command or "restore").split()[:2] for one in items if isinstance(one, Step)] == [
-        ["restore"],
+    assert [(one.command or "restore").split()[:2] for one in acts(one for one in items if isinstance(one, Step))] == [
+        ["kdump", "verify"],
         ["kdump", "salvage"],
+        ["restore"],
     ]
 
 
@@ -320,7 +323,7 @@ def test_an_index_of_another_log_is_no_witness_of_where_its_own_ends(tmp_path: P
     items = items_of(tmp_path / "data")
     assert not [one for one in items if isinstance(one, Loss)]
     assert Code.O07 not in {one.code for one in items if isinstance(one, Finding)}
-    [step] = [one for one in items if isinstance(one, Step)]
+    [step] = acts(one for one in items if isinstance(one, Step))
     assert step.command is not None
     assert step.command.startswith("kdump reindex ")
 

@@ -176,10 +176,10 @@ def with_bad_snapshot(node: Path, name: str = SNAPSHOT) -> Path:
 
 def advice(*args: Path | str) -> str:
     found = rows("verify", *args)
-    (step,) = (one["why"] for one in found if one["type"] == "step")
     (finding,) = (one for one in found if one["type"] == "finding" and one["severity"] == "error")
     assert finding["code"] == "B01"
-    assert finding["remedy"] in step
+    steps = (one["why"] for one in found if one["type"] == "step" and one["rank"] == "recommended")
+    (step,) = (one for one in steps if finding["remedy"] in one)
     assert "consumer" not in step
     return str(step)
 

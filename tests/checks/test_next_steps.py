@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kdump
-from kdump.checks import next_steps
 from kdump.finding import Code, Severity
 from tests.support.damage_cases import apply_edit, damage_cases
 from tests.support.partitions import below, name, segment, write
 from tests.support.repair_trees import PARTITION, broken_headers, broken_indexes, intact
 from tests.support.runs import FIXTURES, copy_tree, flat, run_kdump
 from tests.support.segments import batch
-from tests.support.step_runs import WRITERS, after_steps, best_of_all_orders, copied, is_writer, loud_findings, unmended
+from tests.support.step_runs import (
+    WRITERS,
+    acts,
+    after_steps,
+    best_of_all_orders,
+    copied,
+    is_writer,
+    loud_findings,
+    unmended,
+)
 from tests.support.verify_runs import held
 
 if TYPE_CHECKING:
@@ -42,8 +50,9 @@ def test_the_step_with_salvage_says_that_it_leaves_out_what_may_have_ended_in_th
     data = bytearray(path.read_bytes())
     data[500:502] = b"ZZ"
     path.write_bytes(data)
-    (why,) = (step.why for step in kdump.verify([tmp_path / "logs"]).steps if "kdump salvage" in (step.command or ""))
-    assert why.endswith("; it leaves out, and names, batches whose transaction may have ended in the damage") is (
+    (step,) = (one for one in kdump.verify([tmp_path / "logs"]).steps if "kdump salvage" in (one.command or ""))
+    assert (step.keeps.records is None) is (base == "txn")
+    assert step.why.endswith("; it leaves out, and names, batches whose transaction may have ended in the damage") is (
         base == "txn"
     )
 
@@ -95,20 +104,21 @@ def test_a_cut_that_costs_intact_records_is_a_step_and_the_repair_of_nothing(tmp
     log_dir = CASES["b01-payload-first-first"].build(tmp_path / "logs")
     verdict = kdump.verify(log_dir)
     assert [one.repair for one in verdict.findings if one.code is Code.B01] == [None]
-    restore, salvage, cut = verdict.steps
+    compare, salvage, restore, cut = verdict.steps
+    assert [one.rank.value for one in verdict.steps] == ["recommended", "if", "if", "last-resort"]
+    assert compare.command == f"kdump verify --replicas {log_dir}/plain-0 OTHER"
+    assert salvage.command == f"kdump salvage {log_dir}/plain-0 --to DIR"
     assert restore.command is None
     assert "another replica" in restore.why
-    assert restore.instead == (2, 3)
-    assert salvage.command == f"kdump salvage {log_dir}/plain-0 --to DIR"
-    assert salvage.instead == (3,)
     assert cut.command == f"kdump truncate {log_dir}/plain-0 --at-damage --with-later-segments"
+    assert [(one.keeps.records, one.loses.records) for one in (salvage, cut)] == [(296, 0), (0, 296)]
 
 
 def test_steps_for_one_log_restore_and_salvage_its_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one segment in the place of the partition would cost all others."""
     partition = CASES["b01-payload-first-first"].build(tmp_path / "logs") / "plain-0"
     log = partition / name(0)
-    restore, salvage, cut = kdump.verify(log).steps
+    _, salvage, restore, cut = kdump.verify(log).steps
     assert restore.why.startswith(f"restore {partition} ")
     assert salvage.command == f"kdump salvage {partition} --to DIR"
     assert cut.command == f"kdump truncate {log} --at-damage --with-later-segments"
@@ -123,13 +133,9 @@ def test_a_torn_tail_is_cut_by_its_repair_and_salvage_would_keep_no_more(tmp_pat
     verdict = kdump.verify(log_dir)
     (torn,) = (one for one in verdict.findings if one.code is Code.L02)
     assert torn.repair == f"kdump truncate {torn.file} --at-damage"
-    assert [one.command for one in verdict.steps] == [None, f"kdump truncate {log_dir}/plain-0 --at-damage"]
-
-
-def test_one_place_decides_whether_salvage_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log_dir = CASES["b01-payload-first-first"].build(tmp_path / "logs")
-    monkeypatch.setattr(next_steps, "_salvage_keeps_more", lambda _cut, _later: False)
-    assert not any("salvage" in (one.command or "") for one in kdump.verify(log_dir).steps)
+    salvage, cut = (one for one in verdict.steps if one.command and one.command.split()[1] in ("salvage", "truncate"))
+    assert cut.command == f"kdump truncate {log_dir}/plain-0 --at-damage"
+    assert salvage.keeps == cut.keeps == kdump.Amount(295, 295)
 
 
 def test_commands_are_quoted_for_a_shell_with_paths_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +161,8 @@ def test_header_fields_are_patched_in_one_step(tmp_path: Path) -> None:
     verdict = kdump.verify(partition)
     command = f"kdump patch-header {partition / name(0)}"
     assert {one.repair for one in verdict.findings if one.severity is Severity.ERROR} == {command}
-    assert [(one.n, one.command, one.instead) for one in verdict.steps] == [(1, command, ())]
+    steps = [(one.rank.value, one.command) for one in verdict.steps if one.command]
+    assert steps == [("recommended", command)]
 
 
 @pytest.mark.parametrize("kind", ["log", "index"])
@@ -195,12 +202,14 @@ def test_an_index_with_which_lookups_are_slow_names_the_command_that_builds_it_w
 
 def test_what_a_person_does_is_a_step_without_a_command(tmp_path: Path) -> None:
     log_dir = CASES["k02-logstart-beyond-leo"].build(tmp_path / "logs")
-    (step,) = kdump.verify(log_dir).steps
+    hold, step, start = kdump.verify(log_dir).steps
+    assert hold.why.startswith("do not start the broker: it discards 297 records")
     assert step.command is None
     assert "K02 start-ahead" in step.why
+    assert (start.rank.value, start.loses.records, start.keeps.records) == ("last-resort", 297, 0)
 
 
-def test_steps_of_all_partitions_are_numbered_through(tmp_path: Path) -> None:
+def test_each_partition_has_options_of_its_own(tmp_path: Path) -> None:
     broken_headers(tmp_path / "logs")
     (tmp_path / "logs" / PARTITION).rename(tmp_path / "logs" / "other-0")
     copied_to = copied(tmp_path / "logs", tmp_path / "all")
@@ -208,8 +217,10 @@ def test_steps_of_all_partitions_are_numbered_through(tmp_path: Path) -> None:
     for at in (1, 2):
         copy_tree(copied_to / "other-0", copied_to / f"other-{at}")
     steps = kdump.verify(copied_to).steps
-    assert [one.n for one in steps] == list(range(1, len(steps) + 1))
-    assert sum(is_writer(one.command) for one in steps) == 4
+    words = [word for one in steps if is_writer(one.command) for word in shlex.split(one.command or "")[2:]]
+    assert len({os.path.dirname(word) for word in words}) == 4
+    blocks = [one for one in steps if one.begins_block]
+    assert len({path for one in blocks for path in one.partitions}) == sum(len(one.partitions) for one in blocks) == 4
 
 
 def test_nothing_is_to_be_done_where_nothing_is_wrong(tmp_path: Path) -> None:
@@ -234,10 +245,10 @@ def test_where_indexes_tell_what_is_lost_they_are_built_again_only_knowingly(tmp
     explained = [one for one in verdict.findings if Code.F14 in (one.code, one.because)]
     assert {Code.F14, Code.X07, Code.T04} <= {one.code for one in explained}
     assert {one.repair for one in explained} == {None}
-    restore, forced = verdict.steps
-    assert restore.command is None
+    (restore,) = (one for one in verdict.steps if one.why.startswith("restore "))
     assert "another replica" in restore.why
-    assert restore.instead == (2,)
+    (forced,) = (one for one in verdict.steps if "--force" in (one.command or ""))
+    assert forced.condition == "there is no other replica"  # else a broker hides what is left
     assert forced.command == f"kdump reindex {log_dir}/plain-0/{name(240)} --force"
     run_kdump([*shlex.split(forced.command)[1:], "--apply", "--quarantine", str(tmp_path / "aside")], tmp_path)
     assert not any(one.code in (Code.X07, Code.T04) for one in loud_findings(log_dir))
@@ -289,7 +300,7 @@ def test_a_file_that_is_no_log_is_an_error_though_the_search_in_it_had_no_end(tm
     text = flat(run.stdout)
     assert "(it looks like a program) -> restore the file from another replica" in text.partition("error F10")[2]
     assert "-> kdump carve searches any bytes for batches" in text.partition("warning L12")[2]
-    assert " 1 restore " in text.partition("next steps")[2]
+    assert " restore " in text.partition("next steps")[2]
     assert run.exit == 6
 
 
@@ -302,7 +313,14 @@ def test_an_end_that_was_cut_off_is_compared_with_another_replica_and_no_step_be
     assert (
         gap.remedy == "the end of the log is cut off: see what another replica has: kdump verify --replicas DIR OTHER"
     )
-    assert [step.why.split()[0] for step in found.steps] == ["restore", "cuts"]
+    assert [
+        step.command and step.command.split()[1]
+        for step in found.steps
+        if step.rank is not kdump.Rank.IF and step.command
+    ] == [
+        "verify",
+        "truncate",
+    ]
 
 
 @pytest.mark.parametrize("command", ["verify", "reindex", "patch-header", "truncate"])
@@ -318,8 +336,8 @@ def test_a_log_that_is_lost_comes_before_damage_behind_it(command: str, tmp_path
     run = run_kdump([command, str(partition), *options], tmp_path)
     assert run.exit not in (0, 1), run.stderr
     steps = kdump.verify(partition).steps
-    assert [one.command and one.command.split()[1] for one in steps] == [None, "salvage", "truncate"]
-    assert "F08 leftover" in steps[0].why
+    assert [one.command and one.command.split()[1] for one in steps] == ["verify", "salvage", None, "truncate"]
+    assert "F08 leftover" in steps[2].why
 
 
 PLAIN = "plain-0"
@@ -342,14 +360,15 @@ def without_a_batch(log_dir: Path) -> Path:
 
 def test_where_offsets_are_missing_the_first_step_asks_another_replica(tmp_path: Path) -> None:
     log_dir = without_middle(tmp_path / "logs")
-    (step,) = kdump.verify(log_dir).steps
+    step, nothing = kdump.verify(log_dir).steps
     assert step.command == f"kdump verify --replicas {log_dir}/{PLAIN} OTHER"
     assert step.why.startswith("offsets 119..239 are missing")
+    assert (nothing.condition, nothing.command) == ("there is no other replica", None)
 
 
 def test_where_offsets_are_missing_no_step_says_that_nothing_is_lost(tmp_path: Path) -> None:
     log_dir = without_a_batch(tmp_path / "logs")
-    compare, reindex = kdump.verify(log_dir).steps
+    compare, reindex = (one for one in kdump.verify(log_dir).steps if one.command)
     assert compare.command is not None
     assert compare.command.startswith("kdump verify --replicas ")
     assert reindex.command is not None
@@ -362,19 +381,21 @@ def test_where_replicas_were_compared_what_is_missing_is_restored_from_the_sound
     other = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "other")
     run = run_kdump(["verify", "--replicas", "--format", "json", str(log_dir), str(other)], tmp_path)
     steps = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "step"]
-    assert len(steps) == 2
     assert steps[0]["why"].startswith(f"restore {log_dir}/{PLAIN} from {other}/{PLAIN}, in which nothing is wrong")
-    assert steps[0]["instead"] == [2]
+    assert (steps[0]["rank"], steps[0]["loses"]) == ("recommended", {"offsets": 0, "records": 0})
     assert "verify --replicas" not in json.dumps(steps)
 
 
-def test_where_no_replica_has_a_lost_log_salvage_makes_a_partition_of_the_rest(tmp_path: Path) -> None:
+def test_where_no_replica_has_a_lost_log_a_broker_serves_the_rest_and_nothing_is_salvaged(tmp_path: Path) -> None:
     partition = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logs") / "plain-0"
     (partition / name(119, "log")).unlink()
-    restore, salvage = kdump.verify(partition).steps
-    assert restore.command is None
-    assert restore.instead == (2,)
-    assert salvage.command == f"kdump salvage {partition} --to DIR"
+    steps = acts(kdump.verify(partition).steps)
+    assert [one.command and one.command.split()[1] for one in steps][:2] == ["verify", None]
+    assert (steps[1].condition, steps[1].why) == (
+        "there is no other replica",
+        "nothing to do: a broker serves the rest",
+    )
+    assert not any("salvage" in (one.command or "") for one in steps)
 
 
 def test_salvage_of_a_directory_that_does_not_say_its_partition_asks_for_the_name(tmp_path: Path) -> None:
@@ -410,7 +431,7 @@ def test_the_newest_producer_snapshot_is_left_to_the_broker_by_finding_and_reind
     partition, path = with_bad_snapshot(tmp_path, "00000000000000000079.snapshot")
     said = flat(run_kdump(["verify", str(partition)], tmp_path).stdout)
     assert "none needed: a broker builds it again from an older one and the log" in said.partition(" S01 ")[2]
-    assert "next steps" not in said
+    assert "nothing to do: every record is readable (S01 snapshot in " in said
     refused = run_kdump(["reindex", str(path)], tmp_path)
     assert refused.exit == 12
     assert "no segment begins at offset 79: a broker builds it again at its next start" in refused.stderr.decode()
@@ -455,7 +476,7 @@ def test_a_restored_metadata_log_leaves_the_node_its_votes_and_its_snapshots(tmp
     data = bytearray((log / name(0)).read_bytes())
     data[18570] ^= 1
     (log / name(0)).write_bytes(data)
-    first = kdump.verify([log]).steps[0]
+    (first,) = (one for one in kdump.verify([log]).steps if one.why.startswith("restore "))
     kept = "move all files but quorum-state and sound .checkpoint files out of the directory"
     assert first.why.startswith(f"restore {log} from another replica, if one is sound (B01 ")
     assert f": stop the node, {kept}, and start it while the other controllers run and have a leader" in first.why

@@ -8,7 +8,8 @@ import pytest
 
 from kdump.finding import Code, Finding
 from kdump.item import SegmentChecked
-from kdump.rows.verdict import Certainty, Loss, Step
+from kdump.rows.steps import Step
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.file_source import FileSource
 from kdump.storage.tolerant import TolerantSource
 from kdump.verdict_status import VerdictStatus

@@ -200,7 +200,7 @@ def test_what_would_replace_sound_records_by_damage_is_an_error_with_the_command
     assert not said.of("F16")
     assert b"F19" in run_kdump(["verify", PARTITION, "--quiet"], tmp_path).stdout
     # The first step is enough, and takes all that waits.
-    first = said.steps[0]
+    first = next(one for one in said.steps if one["command"])
     program, *paths, to = shlex.split(first["command"])
     assert (program, to) == ("mv", "DIR")
     assert sorted(paths) == sorted(f"{PARTITION}/{one}" for one in files if one.endswith(".swap"))
@@ -235,14 +235,14 @@ def test_what_waits_and_is_damaged_where_nothing_else_is_left_is_salvaged_and_ne
     said = Verdict(tmp_path)
     assert (said.status, said.lost, said.of("F19")) == (3, [(9, 9)], [])
     assert [one["file"] for one in said.of("B01")] == [f"{PARTITION}/{name(5)}.swap"]
-    assert said.commands == [f"kdump salvage {PARTITION} --to DIR"]
+    assert said.commands == [f"kdump verify --replicas {PARTITION} OTHER", f"kdump salvage {PARTITION} --to DIR"]
 
 
 def test_damage_elsewhere_is_salvaged_while_something_waits(tmp_path: Path) -> None:
     make(tmp_path, flipped(FIRST, 0) | waiting(SECOND) | THIRD)
     said = Verdict(tmp_path)
     assert (said.status, said.lost) == (3, [(4, 4)])
-    assert said.commands == [f"kdump salvage {PARTITION} --to DIR"]
+    assert said.commands == [f"kdump verify --replicas {PARTITION} OTHER", f"kdump salvage {PARTITION} --to DIR"]
     assert not any("truncate" in one["remedy"] for one in said.findings)
 
 

@@ -14,7 +14,8 @@ from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.checks.run import verify
 from kdump.finding import Finding, Severity
-from kdump.rows.verdict import Loss, Step
+from kdump.rows.steps import Rank, Step
+from kdump.rows.verdict import Loss
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.words.command import command_line
@@ -22,6 +23,7 @@ from tests.support.measured import lines_run
 from tests.support.partitions import meta, write
 from tests.support.runs import FIXTURES, copy_tree, flat, run_kdump
 from tests.support.segments import GZIP, Record, batch
+from tests.support.step_runs import acts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -246,7 +248,7 @@ def test_the_command_ends_with_3_when_replicas_differ(tmp_path: Path) -> None:
 # --- what to do -------------------------------------------------------------------------------------------------
 def steps_of(*paths: Path) -> list[Step]:
     """What to do about replicas."""
-    return [item for item in compare([str(path) for path in paths], VerifyOptions()) if isinstance(item, Step)]
+    return acts(item for item in compare([str(path) for path in paths], VerifyOptions()) if isinstance(item, Step))
 
 
 def spoiled(data: list[bytes], *numbers: int) -> list[bytes]:
@@ -257,11 +259,11 @@ def spoiled(data: list[bytes], *numbers: int) -> list[bytes]:
 def test_the_first_step_names_the_replica_that_is_sound(tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 2))
     other = replica(tmp_path / "b", *log(0, 12))
-    restore, salvage, cut = steps_of(one, other)
+    restore, salvage = steps_of(one, other)
     assert restore.why.startswith(f"restore {one} from {other}, in which nothing is wrong")
-    assert salvage.command == f"kdump salvage {one} {other} --to DIR"
-    assert (cut.command or "").startswith("kdump truncate ")
-    assert (restore.instead, salvage.instead, cut.instead) == ((2, 3), (3,), ())
+    assert salvage.command == f"kdump salvage {one} --to DIR"
+    assert (restore.rank, salvage.rank) == (Rank.RECOMMENDED, Rank.LAST_RESORT)
+    assert (restore.keeps.records, restore.loses.records, restore.size) == (9, 0, len(b"".join(log(0, 12))))
 
 
 def backed_up(tmp_path: Path) -> tuple[Path, Path]:
@@ -319,8 +321,9 @@ def test_a_replica_with_sound_logs_and_a_warning_is_called_just_that(tmp_path: P
 def test_no_replica_is_called_sound_that_has_less_or_another_record(data: list[bytes], tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 1))
     other = replica(tmp_path / "b", *data)
-    restore, salvage, *_ = steps_of(one, other)
-    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+    salvage, restore, *_ = steps_of(one, other)
+    assert f"restore {one}" in restore.why
+    assert " from a replica other than these, if one is sound" in restore.why
     assert salvage.command == f"kdump salvage {one} {other} --to DIR"
 
 
@@ -328,8 +331,8 @@ def test_a_replica_with_a_loss_of_its_own_is_no_source(tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 4))
     other = replica(tmp_path / "b", *log(0, 12))
     (tmp_path / "b" / "replication-offset-checkpoint").write_text("0\n1\nt 0 20\n")
-    restore = steps_of(one, other)[0]
-    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+    (restore,) = (step for step in steps_of(one, other) if step.why.startswith("restore "))
+    assert f"restore {one}, {other} from a replica other than these, if one is sound" in restore.why
 
 
 @pytest.mark.parametrize(
@@ -340,8 +343,8 @@ def test_a_replica_with_a_loss_of_its_own_is_no_source(tmp_path: Path) -> None:
 def test_a_replica_that_lacks_what_the_damaged_one_has_is_no_source(has: list[bytes], tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 4))
     other = replica(tmp_path / "b", *has)
-    restore = steps_of(one, other)[0]
-    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+    (restore,) = (step for step in steps_of(one, other) if step.why.startswith(f"restore {one}"))
+    assert " from a replica other than these, if one is sound" in restore.why
 
 
 def test_a_replica_that_begins_later_is_no_source(tmp_path: Path) -> None:
@@ -349,7 +352,7 @@ def test_a_replica_that_begins_later_is_no_source(tmp_path: Path) -> None:
     other = tmp_path / "b" / "t-0"
     other.mkdir(parents=True)
     (other / f"{4:020}.log").write_bytes(b"".join(log(4, 12)))
-    restore = steps_of(one, other)[0]
+    (restore,) = (step for step in steps_of(one, other) if step.why.startswith("restore "))
     assert f"restore {one} from a replica other than these, if one is sound" in restore.why
 
 
@@ -360,8 +363,9 @@ def test_a_replica_that_was_not_all_read_is_no_source(tmp_path: Path) -> None:
     options = VerifyOptions(max_uncompressed_bytes=1000)
     items = list(compare([str(one), str(other)], options))
     assert "C03" in {item.code.name for item in items if isinstance(item, Finding)}
-    restore = next(item for item in items if isinstance(item, Step))
-    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+    (restore,) = (item for item in items if isinstance(item, Step) and item.why.startswith("restore "))
+    assert f"restore {one} from a replica other than these" in restore.why
+    assert restore.condition == "a further replica is sound"
 
 
 def test_a_record_that_a_batch_lacks_is_a_note(tmp_path: Path) -> None:
@@ -378,16 +382,18 @@ def test_salvage_of_several_damaged_replicas_is_one_step(tmp_path: Path) -> None
     found = steps_of(one, other)
     salvage = command_line("salvage", str(one), str(other), "--to", "DIR")
     cuts = [f"kdump truncate {path} --at-damage" for path in (one, other)]
-    assert [step.command for step in found] == [None, salvage, cuts[0], None, cuts[1]]
-    assert [step.instead for step in found] == [(3,), (3, 4, 5), (), (5,), ()]
+    assert [step.command for step in found if step.command] == [salvage, *cuts]
+    assert {step.partitions for step in found} == {(str(one), str(other))}
+    (restore,) = (step for step in found if step.why.startswith("restore "))
+    assert restore.why.startswith(f"restore {one}, {other} from a replica other than these, if one is sound (B01 ")
 
 
-def test_a_joined_copy_makes_all_later_steps_of_these_replicas_needless(tmp_path: Path) -> None:
+def test_a_replica_that_is_mended_in_place_has_a_block_of_its_own_beside_the_joined_copy(tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 3))
     other = replica(tmp_path / "b", *moved(log(0, 12), 2, 256))
     found = steps_of(one, other)
-    assert [(step.command or "").split(" ")[1:2] for step in found] == [[], ["salvage"], ["truncate"], ["patch-header"]]
-    assert [step.instead for step in found] == [(2, 3), (3, 4), (), ()]
+    told = [(step.partitions, step.command.split(" ")[1]) for step in found if step.command]
+    assert told == [((str(one),), "salvage"), ((str(one),), "truncate"), ((str(other),), "patch-header")]
 
 
 def test_of_what_is_lost_each_part_has_the_replicas_that_can_give_it(tmp_path: Path) -> None:
@@ -421,20 +427,16 @@ def test_salvage_is_a_step_where_another_replica_has_a_part_of_what_is_lost(tmp_
     for path, end in ((one, 10), (other, 20)):  # what the indexes know of is cut off
         (path / ZERO).write_bytes(b"".join(log(0, end)))
     salvage = command_line("salvage", str(one), str(other), "--to", "DIR")
-    assert [step.command for step in steps_of(one, other)].index(salvage) == 1
+    (joined,) = (step for step in steps_of(one, other) if step.command == salvage)
+    assert joined.rank is Rank.RECOMMENDED
 
 
 def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has(tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 5))
     other = replica(tmp_path / "b", *spoiled(log(0, 12), 1))
     found = steps_of(one, other)
-    assert [step.n for step in found] == list(range(1, len(found) + 1))
-    assert [step.command for step in found[:3]] == [
-        None,
-        f"kdump salvage {one} {other} --to DIR",
-        f"kdump truncate {one} --at-damage",
-    ]
-    assert [step.instead for step in found[:3]] == [(3,), (3, 4, 5), ()]
+    joined = [step.command for step in found if step.rank is Rank.RECOMMENDED and step.command]
+    assert joined == [f"kdump salvage {one} {other} --to DIR"]
     saved = tmp_path / "saved"
     assert run_kdump(["salvage", str(one), str(other), "--to", str(saved)], tmp_path).exit == 0
     assert kdump.verify(saved / "t-0").summary["records"] == 12
@@ -443,7 +445,8 @@ def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has
 def test_of_one_replica_alone_the_steps_stay_as_they_were(tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 2))
     other = replica(tmp_path / "b", *log(0, 12), name="u-0")
-    restore, salvage, _ = steps_of(one, other)
+    compare, salvage, restore, _ = steps_of(one, other)
+    assert compare.command == f"kdump verify --replicas {one} OTHER"
     assert "from another replica, if one is sound" in restore.why
     assert salvage.command == f"kdump salvage {one} --to DIR"
 
@@ -514,7 +517,7 @@ def test_partitions_of_a_topic_that_was_created_again_are_not_compared_with_thos
     assert not_looked_at == [
         "--replicas: no partition lies under two of these paths with one topic id: nothing was compared"
     ]
-    assert not any("/b/" in one.why for one in steps if one.damaged == str(tmp_path / "a" / "t-0"))
+    assert not any("/b/" in one.why for one in steps if str(tmp_path / "a" / "t-0") in one.partitions)
 
 
 def test_those_of_each_cluster_are_compared_and_none_is_restored_from_another_cluster(tmp_path: Path) -> None:
@@ -533,7 +536,7 @@ def test_those_of_each_cluster_are_compared_and_none_is_restored_from_another_cl
     assert not_looked_at == [
         "--replicas: 1 partition with more than one cluster.id: only replicas that have the same are compared"
     ]
-    of_damaged = [one for one in steps if one.damaged == str(roots[0] / "t-0")]
+    of_damaged = [one for one in steps if str(roots[0] / "t-0") in one.partitions]
     assert of_damaged
     assert not any("b1" in one.why or "none" in one.why for one in of_damaged)
 
@@ -606,7 +609,7 @@ def test_offsets_that_another_replica_has_are_lost_here_and_not_unexplained(hole
     assert (summary["offsetsLost"], summary["offsetsUnexplained"], summary["exit"]) == (last - first + 1, 0, 3)
     text = flat(run_kdump(["verify", "--replicas", "a", "b"], tmp_path).stdout)
     assert "lost: b/t-0 has them -> restore this replica from one that has them" in text
-    assert "1 restore a/t-0 from b/t-0, in whose logs nothing is wrong" in text
+    assert "restore a/t-0 from b/t-0, in whose logs nothing is wrong" in text
 
 
 def test_of_a_hole_that_another_replica_has_in_part_the_rest_stays_unexplained(tmp_path: Path) -> None:

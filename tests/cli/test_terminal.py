@@ -212,8 +212,8 @@ def test_a_page_of_verify_breaks_no_command_in_a_sentence(columns: int) -> None:
     out: list[str] = []
     page = Page(Paper(out.append, columns), lambda: None, fold=True)
     command = ShellCommand("mv", "-n", "a b;c/1.log", "a b;c/0.log").then(ShellCommand("mv", "-n", "x", "y z"))
-    page.steps([(1, None, f"stop the broker, and give the logs their names, which loses nothing: {command}")])
-    page.steps([(2, command, "for all of them")])
+    names = f"stop the broker, and give the logs their names, which loses nothing: {command}"
+    page.steps([("orders-0", [("recommended", [(None, names), (command, "for all of them")])])])
     assert "".join(out).count(f" {command}\n") == 2
 
 

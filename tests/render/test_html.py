@@ -270,7 +270,8 @@ def test_a_large_run_stays_small(damaged: int) -> None:
         assert f'id="c-{code}"' in page
     assert "10000 in all" in page
     if damaged <= 300:
-        assert {int(n) for n in re.findall(r'<li value="(\d+)"', page)} == set(range(1, 3 * damaged + 1))
+        steps = page.partition('<section id="steps"')[2].partition("</section>")[0]
+        assert steps.count("<li>") == 3 * damaged
 
 
 def test_memory_of_a_page_does_not_grow_with_what_a_file_has() -> None:

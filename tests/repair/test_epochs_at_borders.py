@@ -10,6 +10,7 @@ import kdump
 from kdump.format.batch import layout
 from kdump.repair.patch_header import WrongHeaders, plan_partition_patches
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.step_runs import acts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def patched(log: Path) -> tuple[bytes, list[str | None], int]:
         assert change.name == log.name
         for patch in change.patches:
             data[patch.position : patch.position + len(patch.new)] = patch.new
-    return bytes(data), [step.command for step in judged.steps], len(judged.losses)
+    return bytes(data), [step.command for step in acts(judged.steps)], len(judged.losses)
 
 
 @pytest.mark.parametrize(("fixture", "path"), list(segments()))
@@ -137,7 +138,7 @@ def test_what_another_replica_has_tells_whether_a_batch_or_the_checkpoint_is_wro
     intact = log.read_bytes()
     *_, before, last = starts_of(intact)
     log.write_bytes(flipped(flipped(intact, before, 0), last, 0))  # two batches agree: of one the checkpoint tells
-    (step,) = kdump.verify([log.parent]).steps
+    (step,) = acts(kdump.verify([log.parent]).steps)
     assert "E03 epoch-checkpoint: see what another replica has, kdump verify --replicas" in step.why
     (tmp_path / "logs").rename(tmp_path / "one")
     copy_tree(INTACT / "none" / "logdir", tmp_path / "other")

@@ -48,7 +48,7 @@ def rows(root: Path, *command: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("end", ENDS)
 def test_the_steps_cut_these_logs_alone_and_all_is_clean_then(loose: tuple[int, ...], end: str, tmp_path: Path) -> None:
     write(tmp_path, data(*loose, end=ENDS[end]))
-    steps = [row["command"] for row in rows(tmp_path, "verify", "data") if row["type"] == "step"]
+    steps = [row["command"] for row in rows(tmp_path, "verify", "data") if row["type"] == "step" and row["command"]]
     assert steps == [f"kdump truncate data/users-0/{name(base)} --at-damage" for base in loose]
     for number, step in enumerate(steps):
         more = ["--apply", "--quarantine", f"q{number}"]

@@ -26,6 +26,7 @@ from kdump.rescue.salvage import Wanted, _without, salvage
 from kdump.rescue.scanned_log import read_log
 from kdump.rescue.valid_runs import ValidRuns
 from kdump.rows.salvaged import SalvageDone, SalvageRefused
+from kdump.rows.steps import Rank
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.faults import Full, fails, killed_at
@@ -99,6 +100,7 @@ def test_a_damaged_log_gives_every_batch_that_is_intact(case: Damage, tmp_path: 
 def test_rows_cover_every_offset_once(case: Damage, tmp_path: Path) -> None:
     case.build(tmp_path / "d")
     rows = rows_of(run_kdump(["salvage", "d", "--to", "out", "--format", "json"], tmp_path))
+    rows = [row for row in rows if row["type"] != "step"]
     assert [row["type"] for row in rows[-2:]] == ["salvage", "summary"]
     spans = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] in ("kept", "loss")]
     assert all(first <= last for first, last in spans)
@@ -548,7 +550,14 @@ def test_before_all_replicas_are_replaced_a_person_sees_whether_another_one_is_s
     copies: list[bytes], topic: str, tmp_path: Path
 ) -> None:
     sources = brokers(tmp_path, *copies, topic=topic)
-    asked, together, then, *_ = done_of(tmp_path, sources).steps
+    steps = done_of(tmp_path, sources).steps
+    asked, together = (step for step in steps if " OTHER" in (step.command or ""))
+    (then,) = (step for step in steps if step.why.startswith("stop ") and step.begins_option)
+    first, second = (asked, then) if len(copies) == 1 else (then, asked)
+    assert [step for step in steps if step.begins_option] == [first, second, together]
+    assert (first.rank, first.condition) == (Rank.RECOMMENDED, None)
+    is_alone = len(copies) == 1
+    assert second.condition == ("there is no other replica" if is_alone else "another replica is sound")
     told = ", ".join(sources)
     assert asked.why.startswith(f"before all that follows, see that no other replica of {topic}-0 is sound; where one")
     how = "fetches the rest" if topic != "plain" else "Kafka replicates it"
@@ -557,7 +566,6 @@ def test_before_all_replicas_are_replaced_a_person_sees_whether_another_one_is_s
     assert str(asked.command) == f"kdump verify --replicas {' '.join(sources)} OTHER"
     assert together.why.startswith("where none is sound, salvage all replicas together")
     assert str(together.command) == f"kdump salvage {' '.join(sources)} OTHER --to DIR"
-    assert then.why.startswith("stop ")
 
 
 def test_of_a_directory_without_the_name_of_a_partition_all_replicas_are_salvaged_together(tmp_path: Path) -> None:
@@ -623,7 +631,9 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     parts = [batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)), bytes(78)]
     source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
-    steps = [step.why for step in done.steps[2:]]  # the first two ask whether another replica has more
+    steps = [step.why for step in done.steps if step.condition == "there is no other replica"]
+    (copied,) = (step for step in done.steps if step.why.startswith("copy "))
+    assert (copied.keeps.records, copied.loses.records, copied.size) == (1, 0, done.salvaged.size)
     assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory out of the")
     assert f"copy {done.path} into the log.dir of each of them" in steps[2]
     assert "on each, in recovery-point-offset-checkpoint" in steps[3]
@@ -723,7 +733,7 @@ def test_of_runs_alone_a_person_sees_whether_another_copy_has_more_before_they_a
             assert "nothing is lost of what was read" in text
             assert "not complete: 1 partition: plain-0" in text
             rows = rows_of(run_kdump([*command, "--to", to, "--format", "json"], tmp_path))
-            (step,) = (row for row in rows if row["type"] == "step")
+            step = next(row for row in rows if row["type"] == "step")
             assert first == f"  next 1: {step['why']}: {step['command']}"
 
 
@@ -751,8 +761,9 @@ def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     source = str(write(tmp_path / "__cluster_metadata-0", {name(0): batch(0, [b"a"]) + TORN}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     assert done.steps[0].why.startswith("before all that follows, see that no other replica")
-    assert done.steps[2].why.startswith("stop the broker that is to have __cluster_metadata-0")
-    assert "only one log may go on" in done.steps[-1].why
+    placing = [step.why for step in done.steps if step.condition == "there is no other replica"]
+    assert placing[0].startswith("stop the broker that is to have __cluster_metadata-0")
+    assert "only one log may go on" in placing[-1]
 
 
 NEWEST, FIRST = "00000000000000000333-0000000001.checkpoint", "00000000000000000000-0000000000.checkpoint"
@@ -882,8 +893,10 @@ def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
     assert [line for line in lines if line.startswith("  next 1")] == [f"  next 1: {why}"]
     assert lines[-2] == "not complete: 1 partition: plain-0 (next 1 of each says why)"
     rows = rows_of(unprivileged(*command, "out2", "--format", "json", cwd=tmp_path))
-    assert rows[-2] == {"type": "step", "n": 1, "command": None, "why": why, "instead": []}
-    assert rows[-3]["type"] == "salvage"
+    step = next(row for row in rows if row["type"] == "step")
+    assert (step["rank"], step["command"], step["why"]) == ("recommended", None, why)
+    assert step["partitions"] == ["out2/plain-0"]
+    assert [row["type"] for row in rows if row["type"] in ("salvage", "step")][:2] == ["salvage", "step"]
 
 
 def test_a_source_without_a_partition_is_not_passed_over_in_silence(tmp_path: Path) -> None:
@@ -1035,7 +1048,8 @@ def test_offsets_of_which_nothing_tells_are_in_every_total_of_salvage_from_a_for
     for _ in range(2):
         text = run_kdump(["salvage", "t-0", "--to", "out"], tmp_path).stdout.decode().splitlines()
         assert text[-1].endswith("; lost: nothing; unexplained: 10 offsets")
-        *_, row, summary = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
+        rows = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
+        *_, row, summary = (one for one in rows if one["type"] != "step")
         assert (row["type"], row["offsetsUnexplained"], summary["offsetsUnexplained"]) == ("salvage", 10, 10)
 
 
@@ -1068,7 +1082,8 @@ def test_a_compaction_never_explains_the_missing_end_of_a_log(tmp_path: Path) ->
     ends = [(row["offset"], row["lastOffset"]) for row in losses if row["certainty"] != "absent"]
     assert (ends[0][0], ends[-1][1]) == (min(lost)[0], max(last for _, last in lost)) == (538, 679)
     assert all(row["lastOffset"] < 538 for row in losses if row["certainty"] == "absent")
-    assert rows[-2]["offsetsLost"] == 10  # the torn batch
+    (row,) = (one for one in rows if one["type"] == "salvage")
+    assert row["offsetsLost"] == 10  # the torn batch
 
 
 # --- parts of a partition -----------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_a_log_whose_indexes_have_entries_is_lost(number: int, txnspan: Path) ->
     assert status == 3
     assert f"its log is missing: the indexes have entries up to offset {end - 1} -> restore from another" in text
     steps = kdump.verify([str(txnspan)]).steps
-    assert steps[0].why.startswith(f"restore {txnspan} from another replica")
+    assert any(one.why.startswith(f"restore {txnspan} from another replica") for one in steps)
 
 
 def test_logs_that_follow_each_other_are_lost_together(txnspan: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_sound_replica_has_what_a_lost_log_had(txnspan: Path, tmp_path: Path) 
     assert status == 3
     assert text.count(" D02 ") == 1
     assert f"offsets 0..67 are not here; {other} has them" in text
-    assert f" 1 restore {txnspan} from {other}" in text
+    assert f"restore {txnspan} from {other}" in text
 
 
 def test_what_a_log_lost_at_its_end_is_told_once_and_there(txnspan: Path, tmp_path: Path) -> None:
@@ -355,7 +355,8 @@ def test_first_segments_that_no_broker_has_deleted_are_lost(txnspan: Path) -> No
     status, text = verified(txnspan)
     assert status == 3
     assert "leader-epoch-checkpoint begins at offset 0, and no broker has raised it to 68" in text
-    assert kdump.verify([str(txnspan)]).steps[0].why.startswith(f"restore {txnspan} from another replica")
+    steps = kdump.verify([str(txnspan)]).steps
+    assert any(one.why.startswith(f"restore {txnspan} from another replica") for one in steps)
 
 
 def test_salvage_and_find_tell_the_first_segments_as_lost_too(txnspan: Path, tmp_path: Path) -> None:
@@ -415,7 +416,7 @@ def test_a_partition_without_any_log_has_lost_what_its_other_files_know(tmp_path
     assert errors(directory) == [("F08", name(0))]
     assert lost(directory) == [(0, 74, "lost")]
     steps = kdump.verify([str(directory)]).steps
-    assert [one.command for one in steps] == [None], "salvage has nothing to write"
+    assert not any("salvage" in (one.command or "") for one in steps), "salvage has nothing to write"
     for verb, status in ((("dump", "--key", "none"), 5), (("salvage", "--to", str(tmp_path / "to")), 10)):
         run = run_kdump([*verb, str(directory)], FIXTURES)
         assert run.exit == status

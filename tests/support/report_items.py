@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, SegmentChecked
-from kdump.rows.verdict import Certainty, LoadFailure, Loss, Prediction, SegmentFate, Step
+from kdump.rows.steps import NONE, Rank, Step
+from kdump.rows.verdict import Certainty, LoadFailure, Loss, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.words.command import ShellCommand, command_line
 
@@ -104,15 +105,14 @@ def hostile(text: str) -> list[Item]:
             )
             for start, (loads, stops, why, java) in zip(("clean", "unclean"), starts, strict=True)
         ],
-        Step(1, ShellCommand(text), text),
-        Step(2, None, text, (1,)),
+        Step(1, 1, (text,), Rank.RECOMMENDED, None, ShellCommand(text), text, NONE, NONE, 7),
+        Step(2, 1, (text,), Rank.IF, text, None, text),
     ]
 
 
 def large(partitions: int, damaged: int, findings: int) -> Iterator[Item]:
     """A run with so many partitions, and so many findings in those that are damaged."""
     each, extra = divmod(findings, damaged)
-    number = 0
     for at in range(partitions):
         path = f"/var/lib/kafka/data/orders-{at}"
         log = f"{path}/{31007:020}.log"
@@ -179,12 +179,12 @@ def large(partitions: int, damaged: int, findings: int) -> Iterator[Item]:
             )
     for at in range(damaged):
         path = f"/var/lib/kafka/data/orders-{at}"
-        number += 3
         where = f"B01 crc-mismatch at byte 51380224 of {path}/{31007:020}.log"
         how = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
         restored = f"restore {path} from another replica, if one is sound ({where}): {how}"
         saved = "writes all that is intact, what lies behind the damage too, to a new directory"
         cut = f"cuts the log at the first damage, {where} (offset 40112): all that is intact behind it goes too"
-        yield Step(number - 2, None, restored, (number - 1, number))
-        yield Step(number - 1, command_line("salvage", path, "--to", "DIR"), saved, (number,))
-        yield Step(number, command_line("truncate", path, "--at-damage"), cut)
+        salvage = command_line("salvage", path, "--to", "DIR")
+        yield Step(1, 1, (path,), Rank.RECOMMENDED, None, None, restored)
+        yield Step(2, 1, (path,), Rank.IF, "there is no other replica", salvage, saved)
+        yield Step(3, 1, (path,), Rank.LAST_RESORT, None, command_line("truncate", path, "--at-damage"), cut)

@@ -19,9 +19,10 @@ from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kdump.finding import Finding
+    from kdump.rows.steps import Step
 
 WRITERS = ("patch-header", "reindex", "truncate")
 ANNOUNCED = "K01"
@@ -31,6 +32,13 @@ def loud_findings(log_dir: Path) -> list[Finding]:
     """Errors, and warnings but those that a cut announces."""
     found = kdump.verify(log_dir).findings
     return [one for one in found if one.severity is not Severity.NOTE and one.code.name != ANNOUNCED]
+
+
+def acts(steps: Iterable[Step]) -> list[Step]:
+    """Steps without those that say whether to start the broker."""
+    return [
+        one for one in steps if not one.why.startswith(("do not start the broker", "start the broker all the same"))
+    ]
 
 
 def is_writer(command: str | None) -> bool:

@@ -16,7 +16,8 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, SegmentChecked
 from kdump.render.fold import FileFindings
-from kdump.rows.verdict import Certainty, Loss, Prediction, Step
+from kdump.rows.steps import Step
+from kdump.rows.verdict import Certainty, Loss, Prediction
 from kdump.storage.file_source import OpenFailure
 from kdump.verdict import DAMAGED as IS_DAMAGED
 from kdump.verdict import LOST, SOUND, UNREAD, WARNING, Judgement

@@ -17,7 +17,8 @@ from kdump.render.html.page import FINDINGS, SectionForm
 from kdump.render.html.segment_map import segment_map, small_segment_map
 from kdump.render.text.losses import LossSum
 from kdump.render.text.manual import told
-from kdump.render.text.verify import instead_of, prediction_sentences
+from kdump.render.text.verify import amounts_of, prediction_sentences, rank_of
+from kdump.rows.steps import blocks_of
 from kdump.tally import NO_RECORDS
 from kdump.value import Value
 from kdump.verdict import SOUND
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.render.fold import Folded
     from kdump.render.html.collected import Collected, PartitionFound, SegmentFound
-    from kdump.rows.verdict import Prediction, Step
+    from kdump.rows.steps import Step
+    from kdump.rows.verdict import Prediction
     from kdump.tally import Tally
 
 _ROWS = 100  # sound partitions that have a row of their own
@@ -126,9 +128,8 @@ class Report:
         if not steps:
             return []
         base: dict[str, Any] = {"id": "steps", "title": "What to do next", "count": len(steps)}
-        full = [{"n": one.n, "command": one.command, "why": one.why, "then": instead_of(one).strip()} for one in steps]
         return [
-            SectionForm("steps.html", {**base, "rows": full}),
+            SectionForm("steps.html", {**base, "blocks": list(map(_block, blocks_of(steps)))}),
             SectionForm("steps_grouped.html", {**base, "groups": list(_alike(steps)), "is_cut": False}),
             SectionForm("steps_grouped.html", {**base, "groups": list(_alike(steps)), "is_cut": True}),
         ]
@@ -473,6 +474,19 @@ def _folded(folded: Folded) -> dict[str, Any]:
     }
 
 
+def _block(options: Sequence[Sequence[Step]]) -> dict[str, Any]:
+    """The options of one partition, or of several alike."""
+    told = [
+        {
+            "heading": rank_of(steps[0]),
+            "rank": steps[0].rank.value,
+            "rows": [{"command": one.command, "why": one.why, "amounts": amounts_of(one)} for one in steps],
+        }
+        for steps in options
+    ]
+    return {"paths": options[0][0].partitions, "options": told}
+
+
 def _alike(steps: Sequence[Step]) -> Iterator[dict[str, Any]]:
     """Steps that do the same, together; what they say alike is said once."""
     groups: dict[tuple[str, str], list[Step]] = {}
@@ -483,7 +497,7 @@ def _alike(steps: Sequence[Step]) -> Iterator[dict[str, Any]]:
         word = "by hand" if one.command is None else " ".join(one.command.parts[0][:2])
         groups.setdefault((word, one.why if one.command is not None and whys[one.why] > 1 else ""), []).append(one)
     for (word, why), found in groups.items():
-        rows = [{"n": one.n, "text": one.command or one.why} for one in found]
+        rows = [{"rank": rank_of(one), "text": one.command or one.why} for one in found]
         yield {
             "word": word,
             "why": why or (found[0].why if found[0].command is not None else ""),

@@ -155,29 +155,35 @@ class Page:
         self._write(Text(heading, "bold"), Text("  "), Text("    "))
         self._write(Text(sentence, "bold red"), Text("    "), Text("      "))
 
-    def steps(self, rows: Sequence[tuple[int, str | None, str]]) -> None:
+    def steps(self, blocks: Sequence[tuple[str, Sequence[tuple[str, Sequence[tuple[str | None, str]]]]]]) -> None:
         """Write what to do next; nothing when there is nothing to do.
 
         Args:
-            rows: each with its number, a command that is not wrapped, so that it can be pasted, and a sentence.
+            blocks: each with what it is about, safe to show, and its options: a heading, and the steps of each, a
+                command that is not wrapped, so that it can be pasted, and a sentence.
         """
-        if not rows:
+        if not blocks:
             return
         self._separate(is_block=True)
-        words = [(one or "").partition(" ")[2].partition(" ")[0] for _, one, _ in rows]
+        commands = [one or "" for _, options in blocks for _, steps in options for one, _ in steps]
+        words = [one.partition(" ")[2].partition(" ")[0] for one in commands]
         said = ["salvage writes a new directory at once"] if "salvage" in words else []
         if any(word not in {"", "salvage", "verify"} for word in words):
             others = "the others show" if said else "each command shows"
             said.append(f"{others} only a plan until --apply --quarantine DIR is added")
         self._write(Text("next steps", "bold").append(f" ({'; '.join(said)})" if said else ""), Text(""), Text("  "))
-        width = len(str(rows[-1][0]))
-        for number, command, why in rows:
-            first, rest = Text(f"  {number:>{width}}  "), Text(" " * (width + 4))
-            if command is not None:
-                self._before()
-                self._paper.line(Text.of((first, command)))
-                first = rest
-            self._write(Text(escape(why)), first, rest)
+        for about, options in blocks:
+            self._write(Text(about), Text("  "), Text("    "))
+            for heading, steps in options:
+                self._write(Text(escape(heading), "bold"), Text("    "), Text("      "))
+                for number, (command, why) in enumerate(steps, 1):
+                    first = Text(f"      {number}  " if len(steps) > 1 else "      ")
+                    rest = Text(" " * (9 if len(steps) > 1 else 6))
+                    if command is not None:
+                        self._before()
+                        self._paper.line(Text.of((first, command)))
+                        first = rest
+                    self._write(Text(escape(why)), first, rest)
 
     def note(self, text: str) -> None:
         """Write a line that stands for what was left out."""

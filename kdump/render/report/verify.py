@@ -8,7 +8,7 @@ are held until the line of their partition can be written, a thousand at most.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity
@@ -17,8 +17,10 @@ from kdump.render.fold import FileFindings
 from kdump.render.report.page import Page
 from kdump.render.sink import Sink
 from kdump.render.text.losses import LossesInTurn, LossSum
-from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
-from kdump.rows.verdict import Loss, Prediction, Step
+from kdump.render.text.verify import amounts_of, hidden_sentence, prediction_sentences, rank_of
+from kdump.rows.steps import Step, blocks_of
+from kdump.rows.verdict import Loss, Prediction
+from kdump.storage.paths import base_name
 from kdump.tally import NO_RECORDS, Tally
 from kdump.verdict import LOST, SOUND, UNREAD, Judgement
 from kdump.words.command import command_line
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
     from kdump.render.report.styled import Paper
     from kdump.storage.file_source import OpenFailure
 
+    _Block: TypeAlias = tuple[str, Sequence[tuple[str, Sequence[tuple[str | None, str]]]]]
+
 _HELD = 1000  # findings
+_MOST_NAMED = 3  # partitions in the heading of a block
 _PATTERN = frozenset("*?[")  # may stand for several paths
 
 
@@ -269,9 +274,22 @@ class _Outlook(Dispatcher):
     def write(self, page: Page) -> None:
         """Write it."""
         self.forecast(page)
-        page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
+        page.steps([*map(self._block, blocks_of(self._steps))])
         if self._worst is not None and self._worst_severity is not Severity.NOTE:
             page.note(f"what a code means: {command_line('explain', self._worst.code.name)}")
+
+    def _block(self, options: Sequence[Sequence[Step]]) -> _Block:
+        """What a page shows of the options of one partition, or of several alike."""
+        paths = options[0][0].partitions
+        names = [self._name(path, base_name(path)) for path in paths[:_MOST_NAMED]]
+        more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+        told = []
+        for steps in options:
+            whys = [one.why for one in steps]
+            amounts = amounts_of(steps[-1])
+            whys[-1] += f" ({amounts})" if amounts else ""
+            told.append((rank_of(steps[0]), [(one.command, why) for one, why in zip(steps, whys, strict=True)]))
+        return ", ".join(names) + more if paths else "all of it", told
 
     @property
     def foreseen(self) -> int:

@@ -9,6 +9,7 @@ from kdump.dispatch import takes
 from kdump.finding import Code
 from kdump.render.salvaged import SalvageSink, SalvageTotals
 from kdump.render.text.losses import LossSum
+from kdump.render.text.verify import amounts_of, rank_of
 from kdump.rows.salvaged import SalvageDone
 from kdump.rows.verdict import Certainty, Loss
 from kdump.words.escape import escape
@@ -17,7 +18,8 @@ from kdump.words.numbers import NamedRanges, counted, some_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kdump.rows.salvaged import LeftOutBatches, SalvageStep
+    from kdump.rows.salvaged import LeftOutBatches
+    from kdump.rows.steps import Step
 
     Write = Callable[[str], object]
 
@@ -141,9 +143,16 @@ def _if_changed(item: SalvageDone) -> Iterable[str]:
         yield f" {item.changed[0]}{more} changed since: remove {item.path} to make it again"
 
 
-def _steps(steps: Iterable[SalvageStep]) -> Iterable[str]:
+def _steps(steps: Iterable[Step]) -> Iterable[str]:
+    """The steps, numbered through, below the rank or the condition of their option."""
     for number, step in enumerate(steps, 1):
-        yield f"  next {number}: {step.why}{'' if step.command is None else f': {step.command}'}"
+        if step.begins_option:
+            yield f"  {rank_of(step)}:"
+        amounts = amounts_of(step)
+        yield (
+            f"  next {number}: {step.why}{f' ({amounts})' if amounts else ''}"
+            f"{'' if step.command is None else f': {step.command}'}"
+        )
 
 
 def _left_out(some: Sequence[LeftOutBatches]) -> Iterable[str]:

@@ -10,18 +10,32 @@ from kdump.words.numbers import counted, size
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.rows.verdict import Prediction, SegmentFate, Step
+    from kdump.rows.steps import Step
+    from kdump.rows.verdict import Prediction, SegmentFate
 
 
 _MOST = 6  # segments that a sentence names
 
 
-def instead_of(step: Step) -> str:
-    """Return the numbers of the steps that one makes unnecessary, in brackets; nothing where there are none."""
-    if not step.instead:
-        return ""
-    noun = "step" if len(step.instead) == 1 else "steps"
-    return f" (when this is done, leave out {noun} {', '.join(map(str, step.instead))})"
+def rank_of(step: Step) -> str:
+    """Return the heading of an option: its rank, or its condition."""
+    if step.condition is not None:
+        return f"if {step.condition}"
+    return step.rank.value.replace("-", " ")
+
+
+def amounts_of(step: Step) -> str:
+    """Return what a step keeps, what it loses, and how much it copies or reads; empty where nothing is known."""
+    found = []
+    if step.keeps.records is not None:
+        found.append(f"keeps {counted(step.keeps.records, 'intact record')}")
+    if step.loses.is_none:
+        found.append("loses none")
+    elif step.loses.records is not None:
+        found.append(f"loses {counted(step.loses.records, 'intact record')}")
+    if step.size:
+        found.append(f"{size(step.size)} to read or copy")
+    return ", ".join(found)
 
 
 def hidden_sentence(one: Prediction) -> str:
