@@ -20,11 +20,14 @@ ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of 
 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
 HELD = {
-    "tests/checks/test_field.py": "checks.duplicates checks.owners checks.together format.batch.base_offset.far storage.other_formats",
+    "tests/checks/test_field.py": (
+        "checks.duplicates checks.owners checks.together format.batch.base_offset.far storage.other_formats"
+        " storage.same_partition"
+    ),
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
     "tests/cli/test_contract.py": "checks.known cli.options.partitions",
     "tests/cli/test_inputs.py": "cli.options.inputs",
-    "tests/broker/test_node_starts.py": "broker.load.properties_ensemble broker.load.raft_records storage.same_partition",
+    "tests/broker/test_node_starts.py": "broker.load.properties_ensemble broker.load.raft_records",
     "tests/api/test_library.py": "api.answers api.columns api.errors api.select api.verdict",
     "tests/broker/test_cluster_history.py": "broker.cluster_history broker.log_end",
     "tests/broker/test_compaction.py": "broker.cleaner.cleaner_manager broker.cleaner.filter_to",
