@@ -57,7 +57,8 @@ def all_directories(path: str) -> list[str]:
     Args:
         path: as the verb has it.
     """
-    return click.get_current_context().meta.get(_ALL, [path])
+    found: list[str] = click.get_current_context().meta.get(_ALL, [path])
+    return found
 
 
 def _meant(path: str, given: dict[str, Any]) -> Iterator[str]:

@@ -40,8 +40,8 @@ _REMEDIES = {  # of those that are no checkpoint of offsets
     " what it costs to do without",
 }
 _ENDS = (
-    "copy the file from another partition of the topic, or from another replica, or write its two lines, `version: 0` and"
-    " `topic_id: ID`, the ID by kdump cluster (topicId): a broker ends when it starts"
+    "copy the file from another partition of the topic, or another replica, or write its two lines, `version: 0` and "
+    "`topic_id: ID`, the ID by kdump cluster (topicId): a broker ends when it starts"
 )
 
 
