@@ -331,5 +331,18 @@ def test_replicas_that_part_are_told_with_their_epochs_and_who_cuts_what(tmp_pat
     assert "they part" not in found[1].message  # said once
 
 
+def test_offsets_that_replicas_lack_are_counted_once(tmp_path: Path) -> None:
+    batches = [counted(at, at + 4) for at in range(0, 50, 5)]
+    for replica, bad in (("1", {2, 4, 6}), ("2", {2, 4}), ("3", {2, 8})):
+        log = b"".join(one[:-1] + bytes([one[-1] ^ 1]) if at in bad else one for at, one in enumerate(batches))
+        write(tmp_path / replica, below("pay-0", {**segment(0, batches), LOG: log}))
+    run = run_kdump(["verify", "--replicas", *(f"{one}/pay-0" for one in "123"), "--format", "json"], tmp_path)
+    row = json.loads(run.stdout.splitlines()[-1])
+    told = [row[f"{what}{where}"] for where in ("Lost", "Elsewhere") for what in ("offsets", "records")]
+    assert told == [5, 5, 15, 15]
+    run = run_kdump(["verify", "--replicas", *(f"{one}/pay-0" for one in "123")], tmp_path)
+    assert "5 offsets in no replica, 15 more that another replica has" in run.stdout.decode()
+
+
 def _all(parts: dict[str, dict[str, bytes]]) -> dict[str, bytes]:
     return {path: data for folder, files in parts.items() for path, data in below(folder, files).items()}
