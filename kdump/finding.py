@@ -158,7 +158,7 @@ class Code(Enum):
            Trait.TRUNCATE, Trait.COPIED_AS_TEXT)
 
     F11 = ("odd-directory", Severity.ERROR, "this is not a partition directory: a broker does not start while it is here", "move it out of the log directory")
-    F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both", "move one of them out of its log directory")
+    F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both{ends}", "move one of them out of its log directory")
     F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica",
            Trait.CAUSE)
     F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness",
@@ -252,6 +252,7 @@ class Code(Enum):
            Trait.RESTORED, Trait.HOLE, Trait.LOST_AS_ERROR, Trait.ONLY_LOST, Trait.NEIGHBOURS, Trait.BEYOND_END)
 
     O08 = ("offsets-twice", Severity.ERROR, "{both} there twice, {records}: a consumer that comes from below may get them twice, or the first ones alone; one that starts inside gets the last ones", "none: no offset is lost, and every record is readable")
+    O09 = ("segment-overflow", Severity.NOTE, "from offset {found} on the segment goes more than 2^31-1 above its base offset {segment}, further than its indexes can say", "none: no offset is lost, and a broker splits the segment when it recovers it")
 
     E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field",
            Trait.PATCH_HEADER, Trait.TRUNCATE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity, Trait
 from kdump.item import Checked, PartitionChecked, Scrubbed, StartForeseen, Unchecked
+from kdump.ranges import RangeSet
 from kdump.rows.verdict import Certainty, Duplicate, Loss
 from kdump.storage.file_source import OpenFailure
 
@@ -22,7 +23,9 @@ class RunTotals(Dispatcher):
 
     Attributes:
         files, bytes, batches, records, partitions: that were read, or written.
-        offsets_lost, records_lost: what readers do not get, as far as it can be counted; what is absent is not lost.
+        offsets_lost, records_lost: what readers do not get, as far as it can be counted; what is absent is not lost. Of
+            replicas each offset counts once, if none of them has it.
+        offsets_elsewhere, records_elsewhere: that some replicas lack, and another one has.
         records_unknown: losses of which nobody can count the records.
         offsets_unexplained: that no batch has, while nothing tells whether they are lost.
         offsets_twice: that logs have more than once.
@@ -32,6 +35,7 @@ class RunTotals(Dispatcher):
     def __init__(self) -> None:
         self.files = self.bytes = self.batches = self.records = self.partitions = 0
         self.offsets_lost = self.records_lost = self.records_unknown = self.offsets_unexplained = self.offsets_twice = 0
+        self.offsets_elsewhere = self.records_elsewhere = 0
         self.severities: Counter[Severity] = Counter()  # how many findings of each there are, folded ones included
         self.damages = 0  # errors that say more than that offsets are lost
         self.unchecked: list[tuple[str | None, str]] = []
@@ -60,6 +64,8 @@ class RunTotals(Dispatcher):
             offsets_lost=self.offsets_lost,
             records_lost=self.records_lost,
             records_unknown=self.records_unknown,
+            offsets_elsewhere=self.offsets_elsewhere,
+            records_elsewhere=self.records_elsewhere,
             offsets_unexplained=self.offsets_unexplained,
             offsets_twice=self.offsets_twice,
             unchecked=unread_rows(self.unchecked),
@@ -82,6 +88,7 @@ class Tally(RunTotals):
         self.segments = 0
         self.unchecked += [(None, NO_RECORDS)] if shallow else []
         self._partly: set[str] = set()
+        self._lacking: dict[tuple[str, bool], RangeSet] = {}  # by partition, and whether another replica has them
 
     @takes(Finding)
     def _finding(self, finding: Finding) -> None:
@@ -126,12 +133,31 @@ class Tally(RunTotals):
 
     @takes(Loss)
     def _loss(self, loss: Loss) -> None:
-        if loss.counts:
+        if loss.counts and loss.replicas is not None:
+            self._loss_of_replica(loss)
+        elif loss.counts:
             self.offsets_lost += loss.offsets
             self.records_lost += loss.records or 0
             self.records_unknown += loss.records is None
         elif loss.certainty is Certainty.UNEXPLAINED:
             self.offsets_unexplained += loss.offsets
+
+    def _loss_of_replica(self, loss: Loss) -> None:
+        """Count the offsets that no replica before this one lacks."""
+        is_elsewhere = bool(loss.replicas)
+        seen = self._lacking.setdefault((loss.partition, is_elsewhere), RangeSet())
+        over = seen.over(loss.offset, loss.last_offset)
+        old = sum(min(last, loss.last_offset) - max(first, loss.offset) + 1 for first, last in over)
+        new = loss.offsets - old
+        seen.add(loss.offset, loss.last_offset)
+        records = min(new, loss.records or 0)
+        if is_elsewhere:
+            self.offsets_elsewhere += new
+            self.records_elsewhere += records
+        else:
+            self.offsets_lost += new
+            self.records_lost += records
+            self.records_unknown += loss.records is None and new > 0
 
     @takes(Duplicate)
     def _duplicate(self, found: Duplicate) -> None:

@@ -20,7 +20,10 @@ ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of 
 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
 HELD = {
-    "tests/checks/test_field.py": "checks.duplicates checks.owners checks.together storage.other_formats",
+    "tests/checks/test_field.py": (
+        "checks.duplicates checks.owners checks.together format.batch.base_offset.far storage.other_formats"
+        " storage.same_partition"
+    ),
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
     "tests/cli/test_contract.py": "checks.known cli.options.partitions",
     "tests/cli/test_inputs.py": "cli.options.inputs",

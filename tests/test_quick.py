@@ -39,7 +39,7 @@ def run(*args: str) -> tuple[int, str, str]:
         (
             ("verify", "--start", "full", SOUND, "--format", "lines"),
             0,
-            "start=full loads=true logStartOffset=0 logEndOffset=297 ",
+            'start=full broker="4.4" loads=true logStartOffset=0 logEndOffset=297 ',
         ),
         (("dump", f"{PLAIN}/00000000000000000000.log"), 0, "baseOffset: 0 lastOffset: 6 count: 7 "),
         (("dump", "--compat", "4.3", "--files", f"{PLAIN}/00000000000000000000.log"), 0, "Log starting offset: 0\n"),

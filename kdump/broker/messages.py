@@ -251,15 +251,27 @@ MESSAGES = (
         "F11", runbook="not-starting",
     ),
     BrokerMessage(
-        r"InconsistentClusterId|cluster\.?id .* (?:doesn't|does not) match|Invalid cluster\.?id",
-        "kafka.common.InconsistentClusterIdException", "2.4 to 4.4",
+        r"Invalid cluster\.?id", "java.lang.RuntimeException", "3.7 to 4.4",
+        "meta.properties of two log directories of the broker are of two clusters: the wrong volume is mounted, or the "
+        "cluster was made anew; never change the file so that it fits before you know which",
+        "K10", ("verify", "LOGDIR..."),
+    ),
+    BrokerMessage(
+        r"InconsistentClusterId|cluster\.?id .* (?:doesn't|does not) match",
+        "kafka.common.InconsistentClusterIdException", "2.4 to 3.6",
         "meta.properties is that of another cluster: the wrong volume is mounted, or the cluster was made anew; never "
         "change the file so that it fits before you know which",
         "K10", ("verify", "LOGDIR..."),
     ),
     BrokerMessage(
-        r"InconsistentBrokerId|Configured broker\.id .* doesn't match|Stored (?:broker|node)(?:\.| )id",
-        "kafka.common.InconsistentBrokerIdException", "0.8 to 4.4",
+        r"Stored node id", "java.lang.RuntimeException", "3.7 to 4.4",
+        "meta.properties is that of another broker than node.id of the configuration says, or another log directory: "
+        "the volumes of two brokers were exchanged",
+        "K11 M05", ("verify", "LOGDIR..."),
+    ),
+    BrokerMessage(
+        r"InconsistentBrokerId|Configured broker\.id .* doesn't match|Stored broker(?:\.| )id",
+        "kafka.common.InconsistentBrokerIdException", "0.8 to 3.6",
         "meta.properties is that of another broker: the volumes of two brokers were exchanged",
         "K11 M05", ("verify", "LOGDIR..."),
     ),

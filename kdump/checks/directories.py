@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.checks.predict import Foretold
     from kdump.item import Item
     from kdump.storage.directory import FoundFile
+    from kdump.storage.partition_dir import PartitionDir
 
 _LOG_DIR_KINDS = tuple(kind for kind in TEXT_KINDS if kind not in (FileKind.EPOCHS, FileKind.PARTITION_METADATA))
 
@@ -30,13 +31,14 @@ class DirectoryCheck:
 
     Args:
         path: as the user wrote it.
+        is_log_dir: a configuration says that it is a log directory.
 
     Attributes:
         is_broker_directory: a broker may have made it; or it cannot be listed.
     """
 
-    def __init__(self, path: str) -> None:
-        self._directory = directory = InputDirectory(path)
+    def __init__(self, path: str, *, is_log_dir: bool = False) -> None:
+        self._directory = directory = InputDirectory(path, is_log_dir=is_log_dir)
         self.log_dir = directory.log_dir  # the log directory
         self.partitions = [PartitionCheck(one) for one in directory.partitions]  # those that lie there
         self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
@@ -86,6 +88,11 @@ class DirectoryCheck:
             for one in check_snapshot(file.path, options):
                 yield to_copy(one) if isinstance(one, Finding) else one
 
+    @property
+    def partition_dirs(self) -> list[PartitionDir]:
+        """The partitions that lie there."""
+        return [one.directory for one in self.partitions]
+
     def predict(self, options: VerifyOptions, told: Mapping[str, str], lost: Mapping[str, int]) -> Iterator[Foretold]:
         """Yield what the next start of a broker does with the partitions.
 
@@ -98,10 +105,3 @@ class DirectoryCheck:
 
         directory = self._directory
         return predict(self.log_dir, directory.partitions, options, told, lost, is_alone=not directory.is_log_dir)
-
-    @property
-    def broker(self) -> tuple[object, object] | None:
-        """Broker and directory by meta.properties, None where that is not known; two copies have the same of both."""
-        named = self.log_dir.properties
-        node = named.get("node.id", named.get("broker.id"))
-        return None if node is None else ((self.log_dir.cluster_id, node), named.get("directory.id"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.checks.predict import Ending, of_node, predict
+from kdump.checks.predict import of_brokers, predict
 from kdump.item import StartForeseen, Unchecked
 from kdump.rows.verdict import Prediction
 from kdump.storage.directory import expanded, no_kafka_files
@@ -40,7 +40,7 @@ def foresee(paths: Sequence[str], options: VerifyOptions) -> Iterator[Item]:
     for path, is_directory in expanded(paths):
         if not is_directory:
             yield _no_directory(path)
-        elif (directory := InputDirectory(path)).failure is not None:
+        elif (directory := InputDirectory(path, is_log_dir=options.node is not None)).failure is not None:
             yield directory.failure
         elif directory.partitions or directory.contents.files:
             directories.append(directory)
@@ -52,9 +52,7 @@ def foresee(paths: Sequence[str], options: VerifyOptions) -> Iterator[Item]:
 
 def _of_all(directories: Sequence[InputDirectory], options: VerifyOptions) -> Iterator[Prediction | OpenFailure]:
     rows = (row for one in directories for row in _of_directory(one, options))
-    if options.node is not None:
-        return of_node(rows, [one.log_dir for one in directories], options.node)
-    return (row for row in rows if not isinstance(row, Ending))
+    return of_brokers(rows, [(one.log_dir, one.partitions) for one in directories], options.node)
 
 
 def _of_directory(directory: InputDirectory, options: VerifyOptions) -> Iterator[Foretold]:

@@ -20,6 +20,7 @@ from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.base_offset.header import LogEnd
+from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
@@ -84,18 +85,22 @@ class FigureWatch(Observer):
     def __init__(self, file: str) -> None:
         self._file = file
         self.batches = 0
-        self.last_batch_at = 0  # position of the last one
+        self.last_batch_at = 0  # position of the last one that an index can have
+        self._far_at = MAX_LONG  # position of the first one that none can
         self.times: tuple[int | None, int | None] = (None, None)  # of the first, and the largest with a right CRC, ms
         self.damaged = False
 
     def window(self, window: Window, offsets: OffsetFold) -> None:
         """Count the next batches."""
         self.batches += window.count
-        self.last_batch_at = window.cell(window.count - 1, layout.POSITION)
+        near = bisect_left(window.column(layout.POSITION), self._far_at)
+        self.last_batch_at = window.cell(near - 1, layout.POSITION) if near else self.last_batch_at
         self.times = times_of(window, *self.times)
 
     def finding(self, finding: Finding) -> None:
         """Note whether it is damage of the log."""
+        if finding.code is Code.O09 and finding.position is not None:
+            self._far_at = finding.position
         if finding.file == self._file and not finding.is_overlap:
             self.damaged |= finding.severity is Severity.ERROR
 

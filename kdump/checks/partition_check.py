@@ -401,7 +401,7 @@ class PartitionCheck:
         listing = self.directory.listing
         if listing.error is not None or listing.has(name):
             return
-        if self.name is None or self.name.state or self._is_raft_log:
+        if self.name is None or self.name.state not in ("", "future") or self._is_raft_log:
             return
         log_dir = self.directory.log_dir
         log_dir.file(FileKind.META_PROPERTIES)  # it is judged later, and read once

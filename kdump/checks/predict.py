@@ -27,6 +27,7 @@ from kdump.rows.verdict import LoadFailure, LogsRead, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
+from kdump.storage.same_partition import same_partitions
 from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _NO_PROPERTIES = (
     "another log.dir of the broker has meta.properties, which is missing here: without any a broker does not start"
 )
 _OTHER_ID = "org.apache.kafka.common.errors.InconsistentTopicIdException"
+_STATE = "java.lang.IllegalStateException"
 _UNCHECKED = "java.io.UncheckedIOException"
 _OF_READING = (*IO_CLASSES, END_OF_FILE, NOT_JSON)  # what the reader of quorum-state wraps in it
 AUTO = "auto"
@@ -77,7 +79,7 @@ def predict(
         is_alone: other partitions may be there, and are not among these.
 
     Yields:
-        Predictions; what cannot be read; and of a node why it ends, or goes on without the directory: see `of_node`.
+        Predictions; what cannot be read; and of a node why it ends, or goes on without the directory: see `of_brokers`.
     """
     assert options.settings is not None
     manager = LogManager(log_dir, runs_kraft=options.node is not None and options.node.runs_kraft)
@@ -153,8 +155,57 @@ class Ending(Value):
     cause: Cause
 
 
-def of_node(
-    rows: Iterable[Foretold], log_dirs: Sequence[LogDir], settings: NodeSettings
+def of_brokers(
+    rows: Iterable[Foretold],
+    log_dirs: Sequence[tuple[LogDir, Sequence[PartitionDir]]],
+    settings: NodeSettings | None,
+) -> Iterator[Prediction | OpenFailure]:
+    """Yield the predictions of all directories: what ends a broker in one of them ends it for all of its.
+
+    Args:
+        rows: of all of them.
+        log_dirs: them, and their partitions.
+        settings: of the node that has them all; None where they may be of several, or of one and not all.
+    """
+    twice: dict[tuple[str | None, int | None], Cause] = {}  # by cluster and node
+    for one, other in same_partitions(log_dirs):
+        is_raft_log = one.parsed is not None and one.parsed.is_raft_log  # no LogManager has it
+        if not (is_raft_log or _is_stray(one) or _is_stray(other)):
+            twice.setdefault(_broker_of(one.log_dir), _loaded_twice(one, other))
+    if settings is not None:
+        yield from _of_node(rows, [log_dir for log_dir, _ in log_dirs], settings, next(iter(twice.values()), None))
+        return
+    ends = {one.path: twice.get(_broker_of(log_dir)) for log_dir, several in log_dirs for one in several}
+    for row in rows:
+        cause = ends.get(row.path) if isinstance(row, Prediction) else None
+        if isinstance(row, Ending):
+            continue
+        yield _stopped(row, cause) if isinstance(row, Prediction) and cause and not _ends_broker(row) else row
+
+
+def _is_stray(directory: PartitionDir) -> bool:
+    """Whether a broker sets a partition aside before it would find it twice."""
+    return directory.log_dir.is_kraft and not directory.listing.has(FileKind.PARTITION_METADATA.value)
+
+
+def _broker_of(log_dir: LogDir) -> tuple[str | None, int | None]:
+    return log_dir.cluster_id, log_dir.node
+
+
+def _ends_broker(row: Prediction) -> bool:
+    return row.stops == Stops.BROKER.value
+
+
+def _loaded_twice(one: PartitionDir, other: PartitionDir) -> Cause:
+    """Why a broker ends over a partition that lies in two of its log directories. Source: LogManager.loadLog."""
+    assert one.parsed is not None
+    what = f"Duplicate log directories for {one.parsed.topic}-{one.parsed.partition} are found in both"
+    exception = f"{_STATE}: {what} {one.path} and {other.path}."
+    return Cause(Stops.BROKER, exception, one.path, False, Code.F12.name, one.path)
+
+
+def _of_node(
+    rows: Iterable[Foretold], log_dirs: Sequence[LogDir], settings: NodeSettings, twice: Cause | None
 ) -> Iterator[Prediction | OpenFailure]:
     """Yield the predictions of all directories of one node: what ends it in one of them ends it for all.
 
@@ -162,15 +213,16 @@ def of_node(
         rows: of all of them.
         log_dirs: them.
         settings: of the node.
+        twice: a partition lies in two of them; None for none.
     """
     held = list(rows)
     first = ensemble_cause(log_dirs, settings)
     ends = [one.cause for one in held if isinstance(one, Ending) and one.cause.stops is Stops.BROKER]
-    cause = first or next(iter(ends), None)
+    cause = first or next(iter(ends), twice)
     for row in held:
         if isinstance(row, Ending):
             continue
-        if isinstance(row, OpenFailure) or cause is None or row.stops == Stops.BROKER.value:
+        if isinstance(row, OpenFailure) or cause is None or _ends_broker(row):
             yield row
         elif cause.is_first:
             yield _stopped(row.replace(bytes_lost=0, records_lost=0), cause)
@@ -233,7 +285,8 @@ def _outcomes(
         cause = None
         if outcome.stops is not None:
             cause = Cause(stops or Stops.BROKER, outcome.exception, path, False, *_blamed(path, outcome))
-        if outcome.has_unstable and not name.is_raft_log:
+        is_renamed = outcome.loads and STRAY in assumed
+        if (outcome.has_unstable or is_renamed) and not name.is_raft_log:
             cause = manager.refusal(path) or cause
         said: tuple[str, ...] = ()
         if name.is_raft_log:
@@ -241,7 +294,7 @@ def _outcomes(
             if outcome.loads:
                 outcome, said, cause = _raft_log(directory, outcome, recoveries, told)
                 cause = cause or refused
-        row = _row(path, start, outcome, (*assumed, *said))
+        row = _row(path, start, outcome, (*assumed, *said), settings.config.rules.release)
         if options.only_starts:
             row = row.replace(logs=_logs_of(facts, recoveries))
         found[start] = row, cause
@@ -291,12 +344,12 @@ def _raft_log(
         elif path in told:
             said.append(f"what is left of the snapshot {newest.name}, which is damaged, can be read")
     metadata = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-    topic_id = str(getattr(metadata.entries[1], "value", "")) if len(metadata.entries) > 1 else METADATA_TOPIC_ID
+    topic_id = directory.topic_id or METADATA_TOPIC_ID
     if topic_id != METADATA_TOPIC_ID and cause is None:
         path = metadata.path
         what = f"Tried to assign topic ID Optional[{METADATA_TOPIC_ID}] to log for topic partition {METADATA_LOG},but"
         what = f"{_OTHER_ID}: {what} log already contained topic ID {topic_id}"
-        cause = Cause(Stops.BROKER, what, path=path, is_first=True, after=directory.path)
+        cause = Cause(Stops.BROKER, what, path=path, is_first=True, code=Code.K05.name, file=path, after=directory.path)
     quorum = directory.file(FileKind.QUORUM_STATE.value, FileKind.QUORUM_STATE)
     finding = next((one for one in quorum.findings if one.values["exception"] is not None), None)
     if finding is not None and cause is None:
@@ -323,11 +376,12 @@ def _refused(directory: PartitionDir, settings: LoadSettings) -> Cause | None:
     return Cause(Stops.BROKER, f"{java_class}: {found.what}", found.path, is_first=True, after=directory.path)
 
 
-def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) -> Prediction:
+def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], release: str) -> Prediction:
     return Prediction(
         path=path,
         partition=os.path.basename(os.path.abspath(path)),
         start=start.value,
+        broker=release,
         loads=outcome.loads,
         stops=None,
         reason=None,

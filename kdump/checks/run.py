@@ -101,12 +101,12 @@ def _judged(
 
             for item in check_loose(path, options):
                 yield item, True
-        elif (directory := DirectoryCheck(path)).is_broker_directory:
+        elif (directory := DirectoryCheck(path, is_log_dir=options.node is not None)).is_broker_directory:
             directories.append(directory)
         else:
             yield from ((item, False) for item in _without_files(path))
     introduce([one.log_dir for one in directories])
-    for item in not_together(directories, are_replicas=are_replicas, of_hosts=options.of_hosts):
+    for item in not_together(directories, options, are_replicas=are_replicas):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
@@ -129,17 +129,17 @@ def _judged(
 def _foretold(
     known: Sequence[tuple[DirectoryCheck, dict[str, str], dict[str, int]]], options: VerifyOptions, *, is_last: bool
 ) -> Iterator[Item]:
-    """What is predicted for the last directory so far; for those of one node once all of them are known."""
+    """What is predicted, once all directories are known: what ends a broker in one of them ends it for all."""
     if not options.predicts:
         return
-    from kdump.checks.predict import Ending, of_node  # the model of the broker costs time to import
+    from kdump.checks.predict import Ending, of_brokers  # the model of the broker costs time to import
 
-    if options.node is None:
+    if options.node is None and len(known) == 1 and is_last:
         directory, told, lost = known[-1]
         yield from (row for row in directory.predict(options, told, lost) if not isinstance(row, Ending))
     elif is_last:
         rows = (row for directory, told, lost in known for row in directory.predict(options, told, lost))
-        yield from of_node(rows, [directory.log_dir for directory, _, _ in known], options.node)
+        yield from of_brokers(rows, [(one.log_dir, one.partition_dirs) for one, _, _ in known], options.node)
 
 
 def _without_files(path: str) -> Iterator[Item]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
+from kdump.storage.same_partition import same_partitions
 from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.checks.directories import DirectoryCheck
+    from kdump.checks.options import VerifyOptions
     from kdump.item import Item
     from kdump.storage.log_dir import LogDir
     from kdump.storage.partition_dir import PartitionDir
@@ -21,40 +22,40 @@ if TYPE_CHECKING:
 _MOST_NAMED = 4  # partitions in a sentence
 
 
-def not_together(directories: list[DirectoryCheck], *, are_replicas: bool, of_hosts: bool) -> Iterator[Item]:
+def not_together(directories: list[DirectoryCheck], options: VerifyOptions, *, are_replicas: bool) -> Iterator[Item]:
     """Yield why directories that the user named do not belong together.
 
     Args:
         directories: that the user named.
+        options: whether one configuration names them, or a manifest that has their hosts.
         are_replicas: the user says that the same partition under two paths is meant to be there.
-        of_hosts: a manifest names them with their hosts.
 
     Reports: K09-K11, F12.
     """
-    yield from clusters_differ(directories, are_replicas=are_replicas, of_hosts=of_hosts)
-    if len(directories) > 1 and not (are_replicas or of_hosts):  # else it is known that they are of several brokers
-        yield from _brokers_differ(directories)
-    yield from duplicates(directories, are_replicas=are_replicas)
+    yield from clusters_differ(directories, options, are_replicas=are_replicas)
+    if options.node is not None or not (are_replicas or options.of_hosts):  # else it is known that they are of several
+        yield from _brokers_differ(directories, options)
+    yield from _duplicates(directories, options, are_replicas=are_replicas)
     yield from _topic_ids_differ(directories)
 
 
-def clusters_differ(directories: list[DirectoryCheck], *, are_replicas: bool, of_hosts: bool) -> Iterator[Item]:
+def clusters_differ(directories: list[DirectoryCheck], options: VerifyOptions, *, are_replicas: bool) -> Iterator[Item]:
     """Yield the clusters beside the first whose log directories are named together.
 
     Args:
         directories: that the user named.
+        options: where one configuration names them, no broker starts with both; where a manifest names them with their
+            hosts, clusters may be together on purpose.
         are_replicas: the user says that the same partition under two paths is meant to be there.
-        of_hosts: a manifest names them with their hosts: clusters may be together on purpose.
 
     Reports: K10.
     """
-    if len(directories) < 2:
-        return
     clusters: dict[str, LogDir] = {}
     for one in directories:
         if one.log_dir.cluster_id is not None:
             clusters.setdefault(one.log_dir.cluster_id, one.log_dir)
     first = next(iter(clusters), None)
+    severity = Severity.ERROR if options.node is not None else Severity.NOTE if options.of_hosts else None
     for cluster, log_dir in clusters.items():
         if cluster == first:
             continue
@@ -64,57 +65,82 @@ def clusters_differ(directories: list[DirectoryCheck], *, are_replicas: bool, of
             field="cluster.id",
             found=cluster,
             expected=first,
-            severity_override=Severity.NOTE if of_hosts else None,
+            severity_override=severity,
             values={
                 "other": clusters[first or ""].path,
                 "compared": "; their replicas are not compared" if are_replicas else "",
+                **_one_node(options),
             },
         )
         yield Checked((), 0, 0)
 
 
-def duplicates(directories: list[DirectoryCheck], *, are_replicas: bool) -> Iterator[Item]:
-    """Yield the partitions that lie in two log directories of one broker.
+def _one_node(options: VerifyOptions) -> dict[str, str]:
+    """What is advised where one configuration names the directories: a broker with both ends."""
+    if options.node is None:
+        return {}
+    ends = f"with {options.node.path} the broker ends when it starts"
+    return {
+        "remedy": f"see whose volume this is, for {ends}: mount the right one, or take the directory out of log.dirs"
+    }
+
+
+def _duplicates(directories: list[DirectoryCheck], options: VerifyOptions, *, are_replicas: bool) -> Iterator[Item]:
+    """Yield the partitions that lie in two log directories of one broker, and which of the two ends earlier.
 
     Args:
         directories: that the user named.
-        are_replicas: the user says that they are replicas or copies: only two directory ids show that they are not.
+        options: the limits.
+        are_replicas: as `same_partitions` has it.
 
     Reports: F12.
     """
     if len(directories) < 2:
         return
-    seen: dict[tuple[object, ...], tuple[str, object]] = {}
-    for one in directories:
-        broker, directory = one.broker or (None, None)
-        for check in one.partitions if broker is not None else ():
-            if check.name is None or check.name.state:
-                continue
-            key = (broker, check.name.topic, check.name.partition)
-            other, its_directory = seen.setdefault(key, (check.path, directory))
-            is_known = None not in (directory, its_directory)  # older brokers, and those of ZooKeeper, have none
-            is_copy = directory == its_directory if is_known else are_replicas
-            if not is_copy and os.path.realpath(other) != os.path.realpath(check.path):
-                yield Finding(Code.F12, check.path, values={"other": other})
-                yield Checked((), 0, 0)
+    named = ((one.log_dir, one.partition_dirs) for one in directories)
+    for one, other in same_partitions(named, are_replicas=are_replicas):
+        from kdump.broker.log_end import last_epoch_and_end  # few directories have a partition twice
+
+        here, there = (last_epoch_and_end(each, options.max_batch_bytes)[1] for each in (one, other))
+        ends, remedy = "", f"{_MOVE_ONE}; see first that the other one has what it has"
+        if min(here, there) >= 0:
+            ends = f"; this one ends at offset {here}, that one at {there}"
+        if here != there and min(here, there) >= 0:
+            remedy = f"{_MOVE_ONE}: {one.path if here < there else other.path} ends earlier"
+        yield Finding(Code.F12, one.path, values={"other": other.path, "ends": ends, "remedy": remedy})
+        yield Checked((), 0, 0)
 
 
-def _brokers_differ(directories: list[DirectoryCheck]) -> Iterator[Item]:
+_MOVE_ONE = "move one of them out of its log directory"
+
+
+def _brokers_differ(directories: list[DirectoryCheck], options: VerifyOptions) -> Iterator[Item]:
     """Yield the brokers of one cluster beside the first whose log directories are named together.
+
+    Where one configuration names them, the first one is that of the configuration.
 
     Reports: K11.
     """
-    firsts: dict[str | None, LogDir] = {}  # of each cluster
+    node = options.node
+    firsts: dict[str | None, tuple[int, str]] = {}  # of each cluster: the broker, and what says so
     seen: set[tuple[str | None, int]] = set()
     for log_dir in dict.fromkeys(one.log_dir for one in directories):
         if log_dir.node is None:
             continue
-        first = firsts.setdefault(log_dir.cluster_id, log_dir)
-        if log_dir.node == first.node or (log_dir.cluster_id, log_dir.node) in seen:
+        own = (log_dir.node, log_dir.path) if node is None or node.node is None else (node.node, node.path)
+        first, other = firsts.setdefault(log_dir.cluster_id, own)
+        if log_dir.node == first or (log_dir.cluster_id, log_dir.node) in seen:
             continue
         seen.add((log_dir.cluster_id, log_dir.node))
-        path, values = log_dir.path_of(FileKind.META_PROPERTIES), {"other": first.path}
-        yield Finding(Code.K11, path, field="node.id", found=log_dir.node, expected=first.node, values=values)
+        yield Finding(
+            Code.K11,
+            log_dir.path_of(FileKind.META_PROPERTIES),
+            field="node.id",
+            found=log_dir.node,
+            expected=first,
+            severity_override=None if node is None else Severity.ERROR,
+            values={"other": other, **_one_node(options)},
+        )
         yield Checked((), 0, 0)
 
 

@@ -24,6 +24,7 @@ from kdump.cli.options.common import (
     settings_option,
 )
 from kdump.cli.options.help import Command, option, options
+from kdump.cli.options.inputs import all_directories
 from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.cli.so_far import SoFar, tell_so_far
@@ -173,7 +174,7 @@ def _run(verb: str, path: str, asked: str, read: Callable[[str], Query], given: 
         times: the questions may be about time.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
-    paths = selected(given, [path])
+    paths = selected(given, all_directories(path))
     many = asked == STDIN
     sink = _sink(path, given, many=many, of_many=_is_many(given))
     bar = bar_of(verb, quiet=given["quiet"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left, bisect_right
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Finding, ignore
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.walk import CheckedWalk, right_windows
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
@@ -26,6 +28,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Progress
+from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.value import TupleValue
 from kdump.workers import in_order
 
@@ -336,11 +339,14 @@ class LogScan:
 
     def _walk(self, number: int, report: Report) -> CheckedWalk:
         segment = self._partition.segment(number)
+        following = self._partition.next_base(segment.base_offset)
+        evidence = evidence_of(self._partition)
         walk = CheckedWalk(
             segment.log,
             report,
             segment=segment.base_offset,
-            next_base=self._partition.next_base(segment.base_offset),
+            next_base=following,
+            known_end=partial(evidence.end, BESIDE, segment) if following is None else unknown,
             hints=segment.offset_index.ascending_positions,
             max_batch_bytes=self._limit,
         )

@@ -87,6 +87,19 @@ def uuid_complaint(text: str) -> str | None:
     return f"{what}, which is not equal to the expected 16 bytes of a base64-encoded UUID"
 
 
+def uuid_text(text: str) -> str:
+    """Return a UUID in base64url as Uuid.toString writes it: several texts are the same one; any other text as it is.
+
+    Args:
+        text: of which the last character has four bits that say nothing.
+    """
+    if uuid_complaint(text) is not None:
+        return text
+    from base64 import urlsafe_b64decode, urlsafe_b64encode  # few texts are a UUID
+
+    return urlsafe_b64encode(urlsafe_b64decode(f"{text.rstrip('=')}==")).decode().rstrip("=")
+
+
 def quote(text: str) -> str:
     """Return a text as a message quotes it: a long one in part."""
     return text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}... ({len(text)} characters)"

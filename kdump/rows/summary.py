@@ -28,9 +28,13 @@ class RunSummary(Row, name="summary"):
     errors: int = column(Kind.COUNT, "findings, folded ones included")
     warnings: int = column(Kind.COUNT, "findings, folded ones included")
     notes: int = column(Kind.COUNT, "findings, folded ones included")
-    offsets_lost: int = column(Kind.COUNT, "of losses that are lost or doubtful")
+    offsets_lost: int = column(
+        Kind.COUNT, "of losses that are lost or doubtful; of replicas each offset once, if none of them has it"
+    )
     records_lost: int = column(Kind.COUNT, "of the same losses, as far as it can be counted")
     records_unknown: int = column(Kind.COUNT, "losses whose records nobody can count")
+    offsets_elsewhere: int = column(Kind.COUNT, "that a replica lacks, and another one has: each once")
+    records_elsewhere: int = column(Kind.COUNT, "of the same losses, as far as it can be counted")
     offsets_unexplained: int = column(Kind.COUNT, "of losses that are unexplained")
     offsets_twice: int = column(Kind.COUNT, "of duplicate rows: a consumer may get them twice")
     unchecked: tuple[Unread, ...] = column(Kind.ROW, "what was not read, or not all of it", of=Unread)

@@ -141,6 +141,7 @@ class Prediction(Row, name="prediction"):
         """The start that is coming."""
         return None if self.is_clean is None else "clean" if self.is_clean else "unclean"
 
+    broker: str = column(Kind.WORD, "whose start it is, the release of Kafka: 4.3; another one may do otherwise")
     loads: bool = column(Kind.FLAG, "the broker has the partition afterwards")
     stops: str | None = column(
         Kind.WORD, "what ends where it does not; null where it loads", words=("broker", "logdir")

@@ -468,7 +468,7 @@ class _WholeReader(_Reader):
                     work.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
                     sizes.append(sum(check.sizes))
         of_hosts = any(root.host is not None for root in options.roots)
-        around = [*not_together(places, are_replicas=False, of_hosts=of_hosts)]
+        around = [*not_together(places, options.verify.replace(of_hosts=of_hosts), are_replicas=False)]
         around += (item for place in places for item in place.check(options.verify))
         for item in around:
             if isinstance(item, OpenFailure):

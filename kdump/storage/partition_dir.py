@@ -221,11 +221,12 @@ class PartitionDir:
 
     @property
     def topic_id(self) -> str | None:
-        """The topic id of partition.metadata, None where that does not say it."""
+        """The topic id of partition.metadata as Kafka writes it, None where that does not say it."""
         from kdump.format.checkpoint.text_lines import Property
+        from kdump.format.java_values import uuid_text
 
         entries = self.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).entries
-        found = (str(one.value) for one in entries if isinstance(one, Property) and one.name == "topic_id")
+        found = (uuid_text(str(one.value)) for one in entries if isinstance(one, Property) and one.name == "topic_id")
         return next(found, None)
 
     @cached_property
@@ -303,20 +304,25 @@ class InputDirectory:
     Args:
         path: as the user wrote it.
         above: tells the path of the log directory that a partition directory lies in.
+        is_log_dir: a configuration says that it is a log.dir, whatever lies in it.
 
     Attributes:
         log_dir: the directory itself, or the one that it lies in.
         partitions: the directory itself, or those in it, by topic and partition.
     """
 
-    def __init__(self, path: str, above: Callable[[str], str] = above) -> None:
+    def __init__(self, path: str, above: Callable[[str], str] = above, *, is_log_dir: bool = False) -> None:
         self.path = path
         listing = DirectoryListing(path)
         # it has files of segments; a log directory into which one of them was moved has its partitions all the same
-        self.is_partition = listing.has_segments and not (
-            listing.has(FileKind.META_PROPERTIES.value) and (listing.partitions() or not listing.bases)
+        self.is_partition = (
+            not is_log_dir
+            and listing.has_segments
+            and not (listing.has(FileKind.META_PROPERTIES.value) and (listing.partitions() or not listing.bases))
         )
-        self.is_named_so = parse_partition(base_name(path)) is not None  # its name is that of a partition directory
+        self.is_named_so = (
+            not is_log_dir and parse_partition(base_name(path)) is not None
+        )  # its name is that of a partition directory
         directories = [] if self.is_partition else listing.partitions()
         if self.is_partition or (self.is_named_so and not directories):
             self.log_dir = LogDir(above(path))

@@ -16,8 +16,8 @@ from kdump.broker.load.properties_ensemble import ensemble_cause
 from kdump.broker.load.raft_records import records_failure
 from kdump.format.source import BytesSource
 from kdump.storage.server_properties import NodeSettings
-from tests.support.node_starts import SEED, Started, differences, foretold, make_node
-from tests.support.partitions import meta, write
+from tests.support.node_starts import SEED, Node, Started, differences, foretold, make_node
+from tests.support.partitions import below, meta, name, segment, write
 from tests.support.runs import FIXTURES
 from tests.support.segments import batch
 
@@ -41,6 +41,61 @@ def test_the_recorded_nodes_are_of_all_sorts() -> None:
     assert sum(bool(row["ends"]) for row in ROWS) >= 10
     assert sum(bool(row["strays"]) for row in ROWS) >= 2
     assert sum(not row["ends"] and not row["offline"] for row in ROWS) >= 10
+
+
+# --- kinds of nodes of their own, which its classes started too -----------------------------------------------
+ONE = {**segment(0, [batch(0, [b"a", b"b"])]), "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAw\n"}
+WITHOUT_ID = segment(0, [batch(0, [b"a"])])
+CONFIG = "process.roles=broker\nnode.id=1\nlog.dirs={0}/a,{0}/b\n"
+
+
+def node_of(root: Path, files: dict[str, bytes]) -> Node:
+    """A node of two directories."""
+    ids = {"a": b"directory.id=BSKU5asYTV60pAFfbdfcDw\n", "b": b"directory.id=CSKU5asYTV60pAFfbdfcDw\n"}
+    write(root, {**{f"{one}/meta.properties": meta(1) + own for one, own in ids.items()}, **files})
+    (root / "server.properties").write_text(CONFIG.format(root))
+    return Node(root / "server.properties", [root / "a", root / "b"])
+
+
+ODD_NODES = {
+    "a log file in a log.dir itself": (
+        {"b/meta.properties": b"version=1\n", f"b/{name(7)}": b"no log at all", **below("a/t-0", ONE)},
+        Started("", ["b"], {"a/t-0": (0, 2)}, []),
+    ),
+    "a stray where the directory is offline already": (
+        {"b/log-start-offset-checkpoint": b"0\n1\n\xff 0 0\n", **below("b/t-0", WITHOUT_ID), **below("a/u-0", ONE)},
+        Started("org.apache.kafka.common.errors.KafkaStorageException", [], {}, []),
+    ),
+    "a future copy without a topic id": (
+        {**below(f"a/t-0.{'0' * 32}-future", WITHOUT_ID), **below("b/t-0", ONE)},
+        Started("", [], {"b/t-0": (0, 2)}, [f"a/t-0.{'0' * 32}-future"]),
+    ),
+    "the id of the metadata log with other last bits": (
+        {
+            **below(
+                "a/__cluster_metadata-0", {"partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAc\n"}
+            ),
+            **below("a/t-0", ONE),
+        },
+        Started("", [], {"a/__cluster_metadata-0": (0, 0), "a/t-0": (0, 2)}, []),
+    ),
+    "a partition in two directories": (
+        {**below("a/t-0", ONE), **below("b/t-0", ONE), **below("b/u-0", ONE)},
+        Started("java.lang.IllegalStateException", [], {}, []),
+    ),
+    "a partition in two directories, one of them a stray": (
+        {**below("a/t-0", ONE), **below("b/t-0", WITHOUT_ID)},
+        Started("", [], {"a/t-0": (0, 2)}, ["b/t-0"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_NODES)
+@pytest.mark.parametrize("is_gate", [False, True])
+def test_a_node_of_its_own_kind_starts_as_it_does_in_kafka(kind: str, is_gate: bool, tmp_path: Path) -> None:
+    files, did = ODD_NODES[kind]
+    node = node_of(tmp_path, files)
+    assert list(differences(did, foretold(node, is_gate=is_gate), node)) == []
 
 
 # --- the meta.properties of all directories -------------------------------------------------------------------

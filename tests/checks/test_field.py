@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from kdump.rows.steps import Step
 from kdump.rows.verdict import Duplicate, Loss
 from kdump.storage.file_source import FileSource
 from tests.support.make_fixtures import topic_id
-from tests.support.partitions import below, checkpoint, meta, name, segment, write
+from tests.support.partitions import below, checkpoint, meta, name, segment, snapshot, write
 from tests.support.segments import batch, wrapper
 from tests.support.whole_lines import run_kdump
 
@@ -93,6 +94,46 @@ def test_summary_counts_offsets_that_are_twice(tmp_path: Path) -> None:
     assert '"type":"duplicate","partition":"t-0","offset":5,"lastOffset":9,"places":[["t-0/' in run.stdout.decode()
 
 
+# --- offsets far above the name of their segment ------------------------------------------------------------
+FAR = 2**31 + 5000
+
+
+@pytest.mark.parametrize("witness", ["next segment", "snapshot", "its own order"])
+def test_several_batches_in_order_far_above_the_name_of_their_segment_are_right(witness: str, tmp_path: Path) -> None:
+    near = [counted(0, 3), counted(4, 4)]
+    far = [batch(FAR + 2 * at, [b"v"], last_delta=1) for at in range(4)]  # a cleaner has made them short
+    count = 4 if witness == "its own order" else 1
+    files = {**segment(0, near), LOG: b"".join([*near, *far[:count]]), "leader-epoch-checkpoint": checkpoint((0, 0))}
+    end = FAR + 2 * count
+    if witness == "next segment":
+        files |= segment(end, [counted(end, end + 3)])
+    elif witness == "snapshot":
+        files[name(end, "snapshot")] = snapshot()
+    write(tmp_path / "big-3", files)
+    items = judged(tmp_path / "big-3")
+    at = sum(map(len, near))
+    assert [(one.position, one.offset) for one in findings(items, Code.O09)] == [(at, FAR)]
+    assert [one for one in items if isinstance(one, Finding) and one.severity is Severity.ERROR] == []
+    assert [one for one in items if isinstance(one, Step)] == []
+    run = run_kdump(["find-offset", "big-3", str(FAR)], tmp_path)
+    assert (run.exit, f"position: {at} " in run.stdout.decode()) == (0, True)
+    run = run_kdump(["reindex", "big-3"], tmp_path)
+    assert run.exit == 0
+    run = run_kdump(["salvage", "big-3", "--to", "out"], tmp_path)
+    assert "nothing is lost" in run.stdout.decode()
+    assert (tmp_path / "out" / "big-3" / name(FAR)).exists()
+
+
+@pytest.mark.parametrize("following", [10, 2**31])
+def test_a_batch_that_nothing_bears_out_so_far_above_the_name_is_wrong(following: int, tmp_path: Path) -> None:
+    write(
+        tmp_path / "t-0",
+        {LOG: counted(0, 3) + counted(FAR, FAR + 1), **segment(following, [counted(following, following)])},
+    )
+    (found,) = findings(judged(tmp_path / "t-0"), Code.O02, Code.O03, Code.O09)
+    assert found.code is not Code.O09
+
+
 # --- topic ids, clusters, brokers ---------------------------------------------------------------------------
 def test_a_partition_with_another_topic_id_is_named_with_both_ids(tmp_path: Path) -> None:
     parts = {f"orders-{n}": {**simple(0, 0), **topic_id("D" if n == 1 else "C")} for n in range(3)}
@@ -133,6 +174,54 @@ def test_two_brokers_of_one_cluster_are_a_note_and_two_clusters_a_warning(tmp_pa
     (tmp_path / "2" / "meta.properties").write_bytes(meta(2, "another"))
     (found,) = findings(judged(*both), Code.K10, Code.K11)
     assert (found.code, found.severity) == (Code.K10, Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("properties", "code", "found", "expected"),
+    [
+        ({"a": meta(3), "b": meta(3, "another")}, Code.K10, "another", "kdump-fixtures-cluster"),
+        ({"a": meta(3), "b": meta(4)}, Code.K11, 4, 3),
+        ({"a": meta(4)}, Code.K11, 4, 3),
+    ],
+)
+def test_directories_that_one_configuration_names_and_that_do_not_fit_are_errors(
+    properties: dict[str, bytes], code: Code, found: object, expected: object, tmp_path: Path
+) -> None:
+    for one, text in properties.items():
+        write(tmp_path / one, {"meta.properties": text, **below(f"t-{ord(one)}", {**simple(0, 1), **topic_id("C")})})
+    (tmp_path / "server.properties").write_text(
+        f"process.roles=broker\nnode.id=3\nlog.dirs={','.join(str(tmp_path / one) for one in properties)}\n"
+    )
+    run = run_kdump(["verify", "--start", "auto", "--format", "json", "server.properties"], tmp_path)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    told = [
+        (row["code"], row["severity"], row["found"], row["expected"]) for row in rows if row.get("code") == code.name
+    ]
+    assert told == [(code.name, "error", found, expected)]
+    foretold = [row for row in rows if row["type"] == "prediction"]
+    assert {(row["loads"], row["stops"], row["cause"]["code"]) for row in foretold} == {(False, "broker", code.name)}
+    assert run.exit == 3
+
+
+@pytest.mark.parametrize("by", ["server.properties", "the directories"])
+def test_a_partition_in_two_directories_of_a_broker_keeps_it_from_starting(by: str, tmp_path: Path) -> None:
+    for one, last, letter in (("a", 9, "D"), ("b", 3, "E")):
+        own = meta(7) + f"directory.id={21 * letter}A\n".encode()
+        write(tmp_path / one, {"meta.properties": own, **below("pay-1", {**simple(0, last), **topic_id("C")})})
+    (tmp_path / "server.properties").write_text(f"node.id=7\nlog.dirs={tmp_path}/a,{tmp_path}/b\n")
+    paths = ["server.properties"] if by == "server.properties" else ["a", "b"]
+    run = run_kdump(["verify", "--start", "auto", "--format", "json", *paths], tmp_path)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    (found,) = [row for row in rows if row.get("code") == "F12"]
+    assert "this one ends at offset 4, that one at 10" in found["message"]
+    foretold = [row for row in rows if row["type"] == "prediction"]
+    assert [(row["loads"], row["stops"], row["cause"]["code"]) for row in foretold] == 2 * [(False, "broker", "F12")]
+
+
+def test_one_topic_id_has_several_texts(tmp_path: Path) -> None:
+    other = {"partition.metadata": b"version: 0\ntopic_id: " + 21 * b"C" + b"P\n"}  # four bits of the last say nothing
+    write(tmp_path, _all({"orders-0": {**simple(0, 0), **topic_id("C")}, "orders-1": {**simple(0, 0), **other}}))
+    assert findings(judged(tmp_path), Code.K09) == []
 
 
 # --- partition.metadata -------------------------------------------------------------------------------------
@@ -244,6 +333,19 @@ def test_replicas_that_part_are_told_with_their_epochs_and_who_cuts_what(tmp_pat
     assert "epoch 1 here, epoch 0 there; they part at 15" in found[0].message
     assert "if " in found[0].message
     assert "they part" not in found[1].message  # said once
+
+
+def test_offsets_that_replicas_lack_are_counted_once(tmp_path: Path) -> None:
+    batches = [counted(at, at + 4) for at in range(0, 50, 5)]
+    for replica, bad in (("1", {2, 4, 6}), ("2", {2, 4}), ("3", {2, 8})):
+        log = b"".join(one[:-1] + bytes([one[-1] ^ 1]) if at in bad else one for at, one in enumerate(batches))
+        write(tmp_path / replica, below("pay-0", {**segment(0, batches), LOG: log}))
+    run = run_kdump(["verify", "--replicas", *(f"{one}/pay-0" for one in "123"), "--format", "json"], tmp_path)
+    row = json.loads(run.stdout.splitlines()[-1])
+    told = [row[f"{what}{where}"] for where in ("Lost", "Elsewhere") for what in ("offsets", "records")]
+    assert told == [5, 5, 15, 15]
+    run = run_kdump(["verify", "--replicas", *(f"{one}/pay-0" for one in "123")], tmp_path)
+    assert "5 offsets in no replica, 15 more that another replica has" in run.stdout.decode()
 
 
 def _all(parts: dict[str, dict[str, bytes]]) -> dict[str, bytes]:

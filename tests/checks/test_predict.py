@@ -36,6 +36,7 @@ KEYS = [
     "partition",
     "start",
     "as",
+    "broker",
     "loads",
     "stops",
     "reason",
@@ -56,6 +57,7 @@ ROW = Prediction(
     path="logs/t-0",
     partition="t-0",
     start="full",
+    broker="4.4",
     loads=True,
     stops=None,
     reason=None,
@@ -126,7 +128,7 @@ def test_a_directory_that_a_broker_takes_for_a_stray_is_never_told_as_left_alone
 
 def test_lines_have_what_becomes_of_each_segment() -> None:
     head, *segments = row_facts(ROW).splitlines()
-    assert head.startswith("prediction partition=t-0 start=full loads=true logStartOffset=0 logEndOffset=40 ")
+    assert head.startswith('prediction partition=t-0 start=full broker="4.4" loads=true logStartOffset=0 ')
     assert segments[0] == "prediction.segments partition=t-0 baseOffset=0 action=truncate size=5000"
     assert len(segments) == len(ROW.segments)
 

@@ -174,7 +174,8 @@ def test_each_file_has_a_line_with_its_status_behind_its_findings() -> None:
         f"2> kdump: {DENIED.sentence}",
         (
             "summary files=2 bytes=5000800 batches=70 records=9000 partitions=1 errors=1 warnings=2 notes=1 "
-            "offsetsLost=0 recordsLost=0 recordsUnknown=0 offsetsUnexplained=0 offsetsTwice=0 exit=0"
+            "offsetsLost=0 recordsLost=0 recordsUnknown=0 "
+            "offsetsElsewhere=0 recordsElsewhere=0 offsetsUnexplained=0 offsetsTwice=0 exit=0"
         ),
         f'summary.unchecked file={EPOCHS} reason="permission denied; run as kafka, who owns it"',
     ]
@@ -291,6 +292,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
     assert list(summary.items()) == [
         ("type", "summary"), ("files", 2), ("bytes", 5_000_800), ("batches", 70), ("records", 9000), ("partitions", 1),
         ("errors", 1), ("warnings", 2), ("notes", 1), ("offsetsLost", 0), ("recordsLost", 0), ("recordsUnknown", 0),
+        ("offsetsElsewhere", 0), ("recordsElsewhere", 0),
         ("offsetsUnexplained", 0),
         ("offsetsTwice", 0),
         ("unchecked", [{"file": EPOCHS, "reason": "permission denied; run as kafka, who owns it"}]), ("exit", 0),

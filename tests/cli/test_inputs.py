@@ -87,10 +87,19 @@ def test_every_verb_of_paths_takes_it(verb: str, host: Path) -> None:
     assert all(topic in shown for topic in ("a-0", "b-0")) or "topic=a" in shown
 
 
+@pytest.mark.parametrize("name", ["a-0", "b-0"])
+@pytest.mark.parametrize(("verb", "asked"), [("find-offset", "0"), ("find-time", "latest")])
+def test_a_lookup_is_answered_by_all_directories_of_a_node(verb: str, asked: str, name: str, host: Path) -> None:
+    run = run_kdump([verb, "etc/server.properties", asked, "--topic-partition", name], host)
+    assert run.exit == 0, run.stderr
+    run = run_kdump([verb, "etc/server.properties", asked], host)
+    assert run.exit == 5
+    assert b"--topic-partition" in run.stderr
+
+
 def test_a_verb_of_one_path_says_which_there_are(host: Path) -> None:
-    run = run_kdump(["find-offset", "etc/server.properties", "1", "--topic-partition", "a-0"], host)
+    run = run_kdump(["truncate", "etc/server.properties", "--at-damage"], host)
     assert run.exit == 2
-    assert f"{host}/a".encode() in run.stderr
 
 
 def test_a_directory_that_it_names_and_that_is_not_there_is_10(host: Path) -> None:

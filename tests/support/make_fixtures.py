@@ -319,6 +319,8 @@ FIXTURES |= {
 
 # --- offsets and epochs -------------------------------------------------------------------------------------
 FAR = batch(2**31 + 2, PAIR)
+OVERFLOW = [batch(2**31 + 100 + at, (b"a", None)) for at in (0, 2, 5)]
+OVERFLOW_END = 2**31 + 107
 FALLEN = [batch(first, PAIR, epoch=epoch) for first, epoch in ((0, 1), (2, 0), (4, 1))]
 
 FIXTURES |= {
@@ -377,6 +379,20 @@ FIXTURES |= {
         "the last batch before the next segment is missing",
         followed(partition(A, B)),
         [("L19", "warning", LOG, 2 * SIZE, 0), ("O07", "note", LOG, 2 * SIZE, 0)],
+    ),
+    "log-o09-segment-overflow": Fixture(
+        "a compacted segment goes more than 2^31 above its base, and the next one continues it",
+        {
+            **partition(A, B, log=A + B + b"".join(OVERFLOW)),
+            **segment(OVERFLOW_END, [batch(OVERFLOW_END, PAIR)]),
+            EPOCHS: EPOCH_0,
+        },
+        [
+            ("O09", "note", LOG, 2 * SIZE, 0),
+            ("L17", "note", LOG, 2 * SIZE, 0),
+            ("O04", "note", LOG, 2 * SIZE, 0),
+            ("O04", "note", LOG, 4 * SIZE - 2, 0),
+        ],
     ),
     "batch-e01-epoch-order": Fixture(
         "the leader epoch of one batch is below its neighbours",

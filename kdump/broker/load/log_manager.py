@@ -148,7 +148,7 @@ class LogManager:
         Source: LogManager.isStrayKraftReplica; the metadata log is loaded elsewhere.
         """
         file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-        return self._is_kraft and file.is_missing and not (name.state or name.is_raft_log)
+        return self._is_kraft and file.is_missing and name.state in ("", "future") and not name.is_raft_log
 
     def partition(
         self, directory: PartitionDir, settings: LoadSettings, only: Start | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.load.facts import Stops
 from kdump.broker.load.log_manager import Cause
 from kdump.finding import Code
-from kdump.format.java_values import RUNTIME
+from kdump.format.java_values import RUNTIME, uuid_text
 from kdump.format.kinds import FileKind
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import METADATA_LOG
@@ -83,10 +83,11 @@ def _differing(log_dirs: Sequence[LogDir], settings: NodeSettings) -> Iterator[C
         node = one.node if node is None else node
         if one.node not in (None, node):
             what = f"Stored node id {one.node} doesn't match previous node id {node} in {path}"
-            yield _ended(one, f"{RUNTIME}: {what}. If you moved your data, make sure your configured node id matches.")
+            what += ". If you moved your data, make sure your configured node id matches."
+            yield _ended(one, f"{RUNTIME}: {what}", Code.K11)
         directory = one.properties.get("directory.id")
         if directory is not None:
-            before = seen.setdefault(str(directory), one.path)
+            before = seen.setdefault(uuid_text(str(directory)), one.path)
             if _is_reserved(str(directory)):
                 yield _ended(one, f"{RUNTIME}: Invalid reserved directory ID {directory} found in {path}")
             if before != one.path:
@@ -103,6 +104,6 @@ def _is_reserved(directory: str) -> bool:
         return False
 
 
-def _ended(log_dir: LogDir, exception: str, code: Code | None = None) -> Cause:
+def _ended(log_dir: LogDir, exception: str, code: Code = Code.K03) -> Cause:
     path = log_dir.path_of(FileKind.META_PROPERTIES)
-    return Cause(Stops.BROKER, exception, path, True, "" if code is None else code.name, "" if code is None else path)
+    return Cause(Stops.BROKER, exception, path, True, code.name, path)

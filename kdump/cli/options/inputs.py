@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 _SEVERAL = ("paths", "sources")  # parameters of a verb that take paths
 _ONE = "path"
+_OF_ALL = ("find-offset", "find-time")  # verbs of one path that answer for all directories of a node
 _NODES, _OTHERS = "kdump.nodes", "kdump.paths"  # settings of nodes, and how many paths were named
+_ALL = "kdump.directories"  # of the node whose configuration was named as the one path
 
 
 def only_node() -> NodeSettings | None:
@@ -43,9 +45,20 @@ def resolve_inputs(given: dict[str, Any]) -> None:
             given[name] = tuple(one for path in given[name] for one in _meant(os.fspath(path), given))
     if given.get(_ONE) is not None:
         found = list(_meant(os.fspath(given[_ONE]), given))
-        if len(found) > 1:
+        context = click.get_current_context()
+        if len(found) > 1 and context.info_name not in _OF_ALL:
             raise click.UsageError(f"{given[_ONE]} names {len(found)} directories: name one of {', '.join(found)}.")
-        given[_ONE] = found[0]
+        given[_ONE], context.meta[_ALL] = found[0], found
+
+
+def all_directories(path: str) -> list[str]:
+    """Return the directories of the node whose configuration was named as the one path; else the path.
+
+    Args:
+        path: as the verb has it.
+    """
+    found: list[str] = click.get_current_context().meta.get(_ALL, [path])
+    return found
 
 
 def _meant(path: str, given: dict[str, Any]) -> Iterator[str]:

@@ -50,7 +50,7 @@ class HeaderChecks:
         around: what lies around the log says of leader epochs; None where nobody knows.
         span_of: tells how many offsets a legacy wrapper has, as `OffsetFold` asks it.
 
-    Reports: B05-B09, B11, O01-O05, E01, E02, P01, P02.
+    Reports: B05-B09, B11, O01-O05, O09, E01, E02, P01, P02.
     """
 
     def __init__(
@@ -95,6 +95,9 @@ class HeaderChecks:
     def step(self, window: Window) -> None:
         """Take the next batches."""
         bits = window.suspicions
+        if bits & layout.OUT_OF_RANGE and self.offsets.segment != layout.UNKNOWN:
+            self.offsets.accept_far(window)
+            bits = window.suspicions
         if bits & _HEADER:
             self._headers(window)
         all_trusted = window.all_trusted

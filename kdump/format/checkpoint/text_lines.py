@@ -39,7 +39,10 @@ _REMEDIES = {  # of those that are no checkpoint of offsets
     FileKind.QUORUM_STATE: "while the broker is stopped, restore this very file from a backup; kdump explain K03 says"
     " what it costs to do without",
 }
-_ENDS = "restore the file from another replica: a broker ends when it starts"
+_ENDS = (
+    "copy the file from another partition of the topic, or another replica, or write its two lines, `version: 0` and "
+    "`topic_id: ID`, the ID by kdump cluster (topicId): a broker ends when it starts"
+)
 
 
 class TextDamage:

@@ -374,6 +374,9 @@ def _totals(tally: Tally, *, notes: bool) -> list[str]:
         if tally.offsets_lost:  # a log that was cut between two batches is sound
             sound = f"{counted(tally.offsets_lost, 'offset')} lost"
         found.insert(0, sound if tally.files else "nothing was checked")
+    if tally.offsets_elsewhere:
+        found.append(f"{counted(tally.offsets_lost, 'offset')} in no replica")
+        found.append(f"{tally.offsets_elsewhere:,} more that another replica has")
     if unchecked:
         found.append(f"{len(unchecked):,} not checked")
     rest = [NO_RECORDS] if len(unchecked) < len(tally.unchecked) else []

@@ -17,6 +17,7 @@ Source: LocalLog.roll, LogSegment.ensureOffsetInRange.
 | `header` | what is compared of a batch, and what lies before the next one |
 | `fold` | batches in file order: each is right, or waits |
 | `chain` | which of those that wait are right |
+| `far` | which lie too far above the name of their segment, and are right all the same |
 | `places` | where the wrong ones belong, and which of them stay |
 | `findings` | what is told of them |
 | `right` | windows with the right offsets, by these findings |

@@ -26,7 +26,7 @@ class OffsetFindings:
         file: the path as the user wrote it.
         report: takes each finding.
 
-    Reports: O01-O04, B07.
+    Reports: O01-O04, O09, B07.
     """
 
     def __init__(self, file: str, report: Report) -> None:
@@ -70,6 +70,21 @@ class OffsetFindings:
             why = f"is too far above {of_file}"
         code = Code.O01 if below else Code.O02
         self._of_base_offset(code, held, held.true_last, expected, {"why": why})
+
+    def far(self, held: HeaderFacts, segment: int) -> None:
+        """Tell of the first batch that lies too far above the base of its segment, where it was written."""
+        place = self._file, held.position, 0
+        self._report(
+            Finding(
+                Code.O09,
+                *place,
+                offset=held.first,
+                last_offset=held.last,
+                field=BASE_OFFSET,
+                found=held.begin,
+                values={"segment": segment},
+            )
+        )
 
     def wrong(
         self, held: HeaderFacts, before: Before, after: HeaderFacts | None, ends: Ends, expected: int | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.batch import layout
 from kdump.format.batch.base_offset.findings import OffsetFindings
 from kdump.format.batch.base_offset.header import Before, Ends, LogEnd, Waiting
 from kdump.value import TupleValue
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kdump.finding import Report
+    from kdump.format.batch.base_offset.far import Far
     from kdump.format.batch.base_offset.header import HeaderFacts
     from kdump.format.batch.base_offset.places import Around
+    from kdump.format.batch.window import Window
 
 _MOST = 6  # batches that wait
 _SURE = 3  # so many that adjoin each other are right
@@ -60,7 +63,7 @@ class OffsetFold:
             start: first, last (None before a legacy wrapper) and the position of the batch. The range may be empty.
         asks_wrappers: where each legacy wrapper begins is asked, and not only where batches contradict each other.
 
-    Reports: O01-O04, B07.
+    Reports: O01-O04, O09, B07.
     """
 
     def __init__(
@@ -81,17 +84,24 @@ class OffsetFold:
         self._before = Before(segment)
         self._queue = _EMPTY
         self._doubt = _NO_DOUBT
+        self._reach = 0  # how far the segment goes above its base, where that is further than its indexes can say
+        self._far: Far | None = None
         self.asks_wrappers = False
         self.on_free_range: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
     def state(self) -> tuple[object, ...]:
         """What it holds."""
-        return self._before, self._queue, self._doubt
+        return self._before, self._queue, self._doubt, self._reach
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Go on from what another one held."""
-        self._before, self._queue, self._doubt = state
+        self._before, self._queue, self._doubt, self._reach = state
+
+    @property
+    def segment(self) -> int:
+        """Base offset of the file, layout.UNKNOWN when it has none."""
+        return self._before.segment
 
     @property
     def last(self) -> int | None:
@@ -113,6 +123,24 @@ class OffsetFold:
         """Whether a batch with this base offset is the next one, and nothing waits for it."""
         good = self._before.good
         return not self._queue.waiting and not self._doubt.is_lost and good is not None and first == good.last + 1
+
+    def accept_far(self, window: Window) -> None:
+        """Take batches for right that lie too far above the base of their segment, as `far` has it.
+
+        Args:
+            window: the next batches; the rows that are right are not out of range afterwards.
+
+        Reports: O09, for the first one.
+        """
+        from kdump.format.batch.base_offset.far import Far  # few logs have such batches
+
+        if self._far is None:
+            next_base = self._ends.next_base
+            end = self._known_end() if next_base is None else LogEnd(next_base)
+            self._far = Far(self.segment, layout.UNKNOWN if end is None else end.offset)
+        self._reach, begins = self._far.accept(window, self._reach)
+        for one in begins:
+            self._findings.far(one, self.segment)
 
     def skip(self, last: HeaderFacts, position: int) -> None:
         """Move on to the last of three or more batches that are right, and of which each adjoins the one before it.
@@ -146,7 +174,9 @@ class OffsetFold:
             return
         self._doubt = _NO_DOUBT
         is_borne = doubt.damaged is not None and one.first == doubt.damaged.last + 1
-        new = Waiting(one, doubt.is_lost, self._before.may_have(one), is_borne=is_borne, damaged=doubt.damaged)
+        new = Waiting(
+            one, doubt.is_lost, self._before.may_have(one, self._reach), is_borne=is_borne, damaged=doubt.damaged
+        )
         if not queue.waiting and new.may_be and not doubt.is_lost and self._before.leads_to(one):
             self._accept(one)
             return

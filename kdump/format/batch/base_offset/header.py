@@ -136,11 +136,16 @@ class Before(TupleValue):
             return not self.is_open and one.first == self.segment
         return self.adjoins(one)
 
-    def may_have(self, one: HeaderFacts) -> bool:
-        """Tell whether the offsets of a batch can be those of the segment."""
+    def may_have(self, one: HeaderFacts, reach: int) -> bool:
+        """Tell whether the offsets of a batch can be those of the segment.
+
+        Args:
+            one: the batch.
+            reach: how far above its base the segment is known to go; 0 where nobody has asked.
+        """
         if one.begin < 0 or one.begin + one.span > layout.LARGEST_OFFSET:
             return False
-        return self.segment == layout.UNKNOWN or 0 <= one.last - self.segment <= layout.MAX_INT
+        return self.segment == layout.UNKNOWN or 0 <= one.last - self.segment <= max(layout.MAX_INT, reach)
 
 
 class LogEnd(TupleValue):

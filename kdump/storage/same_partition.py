@@ -1,0 +1,49 @@
+"""The same partition in two log directories of one broker, which does not start with both."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.value import TupleValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.storage.log_dir import LogDir
+    from kdump.storage.partition_dir import PartitionDir
+
+
+class SamePartition(TupleValue):
+    """A partition that lies in two log directories."""
+
+    directory: PartitionDir  # the later one
+    other: PartitionDir
+
+
+def same_partitions(
+    log_dirs: Iterable[tuple[LogDir, Sequence[PartitionDir]]], *, are_replicas: bool = False
+) -> Iterator[SamePartition]:
+    """Yield the partitions that lie in two log directories of one broker.
+
+    Args:
+        log_dirs: the log directories, with those of their partitions that were named.
+        are_replicas: the user says that they are replicas or copies: only two directory ids show that they are not.
+
+    Source: LogManager.loadLog.
+    """
+    seen: dict[tuple[object, ...], tuple[PartitionDir, object]] = {}
+    for log_dir, partitions in log_dirs:
+        named = log_dir.properties
+        node = named.get("node.id", named.get("broker.id"))
+        own = named.get("directory.id")
+        for one in partitions if node is not None else ():
+            name = one.parsed
+            if name is None or name.state:
+                continue
+            key = log_dir.cluster_id, node, name.topic, name.partition
+            other, its = seen.setdefault(key, (one, own))
+            is_known = None not in (own, its)  # older brokers, and those of ZooKeeper, have none
+            is_copy = own == its if is_known else are_replicas
+            if not is_copy and os.path.realpath(other.path) != os.path.realpath(one.path):
+                yield SamePartition(one, other)
