@@ -33,6 +33,7 @@ from kdump.repair.apply import apply
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.lock import DirectoryLock, users_of
 from kdump.repair.patch_header import plan_patches
+from kdump.repair.places import Places
 from kdump.repair.reasons import Reasons
 from kdump.repair.reindex import ReindexOptions, plan_reindex
 from kdump.repair.resume_undo import resume, undo
@@ -40,6 +41,7 @@ from kdump.repair.truncate import CutTarget, LogDamage, plan_truncate
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
+from kdump.storage.paths import above
 from tests.support.damage_cases import Damage as Case
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import name, segment, write
@@ -1371,7 +1373,7 @@ def test_files_of_different_owners_are_refused_and_others_files_too(tmp_path: Pa
             os.setgroups([])
             os.setgid(4321)
             os.setuid(4321)
-            guard.check_plan(plan, os.open(partition, os.O_RDONLY))
+            guard.check_plan(plan, Places(os.open(partition, os.O_RDONLY), str(partition)))
         except RefusedError as error:
             status = 0 if "another user" in error.sentence else 2
         except OSError:
@@ -1450,7 +1452,7 @@ def test_a_lock_that_a_broker_holds_is_respected(tmp_path: Path) -> None:
 def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
     lock = tmp_path / "logs" / ".lock"
-    with DirectoryLock(str(partition), Quick()) as held_here:
+    with DirectoryLock([str(partition)], above(str(partition)), Quick()) as held_here:
         assert held_here.is_missing
         assert not lock.exists()
         held_here.secure()
@@ -1465,7 +1467,7 @@ def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         file.close()
-        with pytest.raises(RefusedError) as raised, DirectoryLock(str(partition), Quick()):
+        with pytest.raises(RefusedError) as raised, DirectoryLock([str(partition)], above(str(partition)), Quick()):
             pass
         assert raised.value.locked
     assert not (tmp_path / "logs" / ".lock").exists()
@@ -1474,16 +1476,19 @@ def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
 def test_a_lock_file_of_a_broker_stays(tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
     (tmp_path / "logs" / ".lock").write_bytes(b"")
-    with DirectoryLock(str(partition), Quick()):
+    with DirectoryLock([str(partition)], above(str(partition)), Quick()):
         pass
     assert (tmp_path / "logs" / ".lock").exists()
 
 
 def test_a_copy_outside_of_a_log_directory_is_locked_without_a_file(tmp_path: Path) -> None:
     partition = write(tmp_path / "evidence" / PARTITION, segment(0, BATCHES[:2], interval=0))
-    with DirectoryLock(str(partition), Quick()):
+    with DirectoryLock([str(partition)], above(str(partition)), Quick()):
         assert [path.name for path in (tmp_path / "evidence").iterdir()] == [PARTITION]
-        with pytest.raises(RefusedError, match="another kdump"), DirectoryLock(str(partition), Quick()):
+        with (
+            pytest.raises(RefusedError, match="another kdump"),
+            DirectoryLock([str(partition)], above(str(partition)), Quick()),
+        ):
             pass
     assert TIME
 
