@@ -90,12 +90,13 @@ if TYPE_CHECKING:
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Mend all that can be mended without losing a byte that anyone can read, and name the rest.
 
-    PATH is a log.dir or a partition directory. Without --apply nothing is changed, and what would be is shown. Name all
-    log.dirs of a broker together: one tells what another has lost. Mended are indexes, header fields that can have one value only, producer
-    snapshots, leader epochs, partition.metadata, checkpoints of offsets and meta.properties. Nothing is made up: what
-    neither the batches nor the broker's own files tell is left alone, and listed with what to do. Exit status: 0 done,
-    or nothing to do; 7 something would be changed; 3 errors that this does not mend; 10 no partition there; 11 in use;
-    12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    PATH is a log.dir or a partition directory. Without --apply nothing is changed, and what would be is shown. Name
+    all log.dirs of a broker together: one tells what another has lost. Mended are indexes, header fields that can
+    have one value only, producer snapshots, leader epochs, partition.metadata, checkpoints of offsets and
+    meta.properties. Nothing is made up: what neither the batches nor the broker's own files tell is left alone, and
+    listed with what to do. Exit status: 0 done, or nothing to do; 7 something would be changed; 3 errors that this
+    does not mend; 10 no partition there; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way,
+    see the journal; 2 wrong use.
     """
     demand_quarantine(given)
     _check_cluster_id(given["cluster_id"])

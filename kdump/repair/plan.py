@@ -7,7 +7,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from kdump.finding import Code
+from kdump.broker.producer.lost_aborts import WITNESS
+from kdump.finding import Code, Trait
 from kdump.format.batch.layout import RECORDS_AT
 from kdump.repair.places import directories_of
 from kdump.repair.schema import REPAIR
@@ -140,6 +141,8 @@ class Plan(Value):
 
     def mends(self, finding: Finding) -> bool:
         """Tell whether what a finding is about is right, or gone, once this is done."""
+        if self.command == REPAIR and (Trait.RESTORED in finding.code.traits or finding.values.get("remedy") == WITNESS):
+            return False  # what tells of it stays
         path, here = os.path.abspath(finding.file), os.path.abspath(self.directory)
         if finding.code is Code.E03:  # a batch, or the file beside its log, has the wrong epoch
             epochs = os.path.join(os.path.dirname(path), FileKind.EPOCHS.value)
