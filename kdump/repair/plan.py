@@ -141,7 +141,8 @@ class Plan(Value):
 
     def mends(self, finding: Finding) -> bool:
         """Tell whether what a finding is about is right, or gone, once this is done."""
-        if self.command == REPAIR and (Trait.RESTORED in finding.code.traits or finding.values.get("remedy") == WITNESS):
+        is_witness = Trait.RESTORED in finding.code.traits or finding.values.get("remedy") == WITNESS
+        if is_witness and self.command == REPAIR:
             return False  # what tells of it stays
         path, here = os.path.abspath(finding.file), os.path.abspath(self.directory)
         if finding.code is Code.E03:  # a batch, or the file beside its log, has the wrong epoch

@@ -379,7 +379,7 @@ def several_headers(log_dir: Path) -> Path:
     data = bytearray((log_dir / PARTITION / name(10)).read_bytes())
     data[len(BATCHES[5]) + 16] = 3
     (log_dir / PARTITION / name(10)).write_bytes(data)
-    dress(log_dir)
+    dress(log_dir / PARTITION)
     return log_dir
 
 
@@ -1128,7 +1128,7 @@ def test_files_with_two_names_links_and_directories_open_to_all_are_refused(tmp_
     refused(plan, tmp_path / "q", "symbolic link")
     index.unlink()
     index.write_bytes(data)
-    dress(tmp_path / "logs")
+    dress(tmp_path / "logs" / PARTITION)
     partition.chmod(0o777)
     refused(plan_of_reindex(partition), tmp_path / "q", "chmod o-w")
 
@@ -1156,7 +1156,7 @@ def test_what_a_broker_only_removes_is_left_to_it(command: str, tmp_path: Path) 
     leftovers = {f"{one}.{suffix}" for one in (name(0), name(0, "index")) for suffix in ("deleted", "cleaned")}
     for one in leftovers:
         (partition / one).write_bytes(b"left over")
-    dress(tmp_path / "logs")
+    dress(tmp_path / "logs" / PARTITION)
     done = scenario.run(tmp_path)
     for start in Start:
         outcome = load(facts_of(partition).replace(interval=0), start, wants_contents=True)
@@ -1357,7 +1357,7 @@ def test_files_of_different_owners_are_refused_and_others_files_too(tmp_path: Pa
     partition = broken_indexes(tmp_path / "logs")
     os.chown(partition / name(0, "timeindex"), 77, 77)
     refused(plan_of_reindex(partition), tmp_path / "q", "different owners")
-    dress(tmp_path / "logs")
+    dress(tmp_path / "logs" / PARTITION)
     plan = plan_of_reindex(partition)
     for path in (tmp_path, tmp_path / "logs", partition, *tmp_path.parents):
         if (
