@@ -12,6 +12,7 @@ files of the log directory, meta.properties last: a broker does not start before
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.coming_start import coming_starts
@@ -154,7 +155,7 @@ def plan_repair(log_dir: LogDir, found: LogDirFindings, options: RepairOptions, 
         RefusedError: the directory cannot be opened.
         OSError: a file cannot be read.
     """
-    planner = _Planner(log_dir, options)
+    planner = _Planner(log_dir, options, is_named=is_named)
     try:
         for path, end in found.ends.items():
             planner.partition(path, found.of(path), end)
@@ -169,15 +170,19 @@ class _Planner:
     Args:
         log_dir: the directory.
         options: what is asked for.
+        is_named: the user named the directory itself: its own files may change.
     """
 
-    def __init__(self, log_dir: LogDir, options: RepairOptions) -> None:
+    def __init__(self, log_dir: LogDir, options: RepairOptions, *, is_named: bool) -> None:
         self._log_dir = log_dir
         self._root = log_dir.path
         self._options = options
         self._manager = LogManager(log_dir)
         self._starts = coming_starts(log_dir)
         self._is_kraft = bool(log_dir.runs_kraft) or any(one.is_kraft for one in options.others)
+        if is_named and PROPERTIES in options.only and self._why_properties():
+            with suppress(UndeterminedError):  # what it will say counts: a partition without a topic id is a stray then
+                self._is_kraft |= b"version=1\n" in self._new_properties().data
         self._changes: list[Change] = []
         self._inputs: dict[str, FileState] = {}
         self._left: list[LeftAlone] = []
@@ -340,7 +345,7 @@ class _Planner:
             for kind in CHECKPOINTS if CHECKPOINT in self._options.only else ():
                 self._checkpoint(kind, found)
             if PROPERTIES in self._options.only:
-                self._properties(found)
+                self._properties()
         places = [self._root if not inner else os.path.join(self._root, inner) for inner in self._inner()]
         plan = Plan(
             REPAIR,
@@ -373,24 +378,15 @@ class _Planner:
             self._changes.append(change)
             self._announces += content.announces
 
-    def _properties(self, found: DirectoryFindings) -> None:
+    def _properties(self) -> None:
         """Plan what becomes of meta.properties."""
         kind = FileKind.META_PROPERTIES
-        file = self._log_dir.file(kind)
-        about = [one for one in found.of(kind.value) if one.code is Code.K03]
-        if file.is_missing:
-            if not self._needs_properties():
-                return
-            why = "the file is missing: a broker that runs with KRaft does not start without it"
-        elif about and file.is_read:
-            why = about[0].message
-        else:
+        why = self._why_properties()
+        if not why:
             return
         path = self._log_dir.path_of(kind)
         try:
-            content = small_files.meta_properties(
-                self._log_dir, self._options.others, self._options.cluster, self._options.given
-            )
+            content = self._new_properties()
         except UndeterminedError as reason:
             self._leave(PROPERTIES, path, f"{path}: {why}; {reason}")
             return
@@ -402,11 +398,21 @@ class _Planner:
         self._changes.append(_change(kind.value, before, content, PROPERTIES, like or kind.value, why))
         self._announces += content.announces
 
-    def _needs_properties(self) -> bool:
-        """Whether a directory without meta.properties is one of a broker that has topic ids."""
-        if self._options.given or self._log_dir.has_metadata_log:
-            return True
-        return any(one.listing.has(FileKind.PARTITION_METADATA.value) for one in self._directories)
+    def _new_properties(self) -> NewContent:
+        options = self._options
+        return small_files.meta_properties(self._log_dir, options.others, options.cluster, options.given)
+
+    def _why_properties(self) -> str:
+        """Say why meta.properties must be written; empty where it is sound, or nothing says that it is needed."""
+        file = self._log_dir.file(FileKind.META_PROPERTIES)
+        if file.is_missing:
+            needs = bool(self._options.given) or self._log_dir.has_metadata_log or self._has_topic_ids()
+            return "the file is missing: a broker that runs with KRaft does not start without it" if needs else ""
+        return file.findings[0].message if file.is_read and file.findings else ""
+
+    def _has_topic_ids(self) -> bool:
+        name = FileKind.PARTITION_METADATA.value
+        return any(os.path.lexists(os.path.join(one, name)) for one in self._log_dir.listing.partitions())
 
     def _like(self) -> str | None:
         """A file of the log directory, whose owner and rights a new one gets."""
