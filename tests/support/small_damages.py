@@ -3,6 +3,8 @@
     python -m tests.support.small_damages --runs 1000 --seed 0 --jobs 2
     python -m tests.support.small_damages --runs 1000 --seed 0 --corpus /a/log.dir --corpus /another
 
+    python -m tests.support.small_damages --runs 60 --jars '/where/the/jars/of/4.3.1/are/*'
+
 Each run has a number, from `--seed` on; it decides everything. It copies an intact log directory, damages one to four
 of its small files (zeros, empty, cut, of another partition, a flipped byte, gone, a line gone, a line of garbage), and
 has it repaired. Held are:
@@ -12,6 +14,10 @@ has it repaired. Held are:
 - every batch with a right CRC that a reader gets today, or would get after the coming start without the repair, is
   readable after the repair and that start: read by a reader of its own, without indexes;
 - undo gives every file its bytes, its owner, its mode and its time back, and leaves none behind.
+
+With `--jars` (not part of the project, nor is Java 17) Kafka's own classes start each directory intact, damaged and
+repaired, with the ids given: repaired, a node must go on, no directory goes offline, no partition is a stray that was
+none, and each log begins and ends where it did; but where a log start offset is lost, which nothing else tells.
 
 What does not hold is printed with the number; `--runs 1 --seed N --keep DIR` leaves the damaged directory in DIR. Exit
 status 1 when something does not hold.
@@ -49,6 +55,7 @@ from kdump.rows.verdict import Prediction
 from kdump.storage.log_dir import LogDir, introduce
 from kdump.storage.names import parse_partition
 from kdump.storage.partition_dir import PartitionDir
+from tests.support.node_starts import LISTENERS, SETTINGS_OF_NODES, Kafka, Node, Started
 from tests.support.repair_trees import means
 from tests.support.runs import FIXTURES, copy_tree
 
@@ -59,6 +66,7 @@ if TYPE_CHECKING:
     from kdump.repair.plan import Plan
 
 CORPORA = [FIXTURES / "kafka-4.3.1" / "clean" / "node1", FIXTURES / "state" / "kafka-4.4.0" / "node1"]
+SETTINGS_OF_NODE = SETTINGS_OF_NODES.replace("node.id=1\n", "") + LISTENERS
 SETTINGS = LoadSettings(1_800_000_000_000, Config({}))
 ROOT_FILES = (
     "meta.properties",
@@ -373,6 +381,54 @@ def some_runs(numbers: range, corpora: Sequence[Path], keep: Path | None) -> tup
     return wrong, counts
 
 
+def starts_differ(number: int, kafka: Kafka, source: Path, counts: Counter[str]) -> Iterator[str]:
+    """Start a case of a number intact, damaged and repaired, and yield where the last start is not as the first."""
+    random = Random(number)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        log_dir = copy_tree(source, Path(folder) / "data")
+        text = (log_dir / "meta.properties").read_text("latin-1")
+        known = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        intact = _start(kafka, log_dir, known["node.id"])
+        told = damaged(log_dir, random)
+        broken = _start(kafka, log_dir, known["node.id"])
+        plan, _ = planned(log_dir, given={name: known[name] for name in ("cluster.id", "node.id")})
+        if plan.changes:
+            apply(plan, str(Path(folder) / "q"), [], means())
+        mended = _start(kafka, log_dir, known["node.id"])
+    counts["differ when damaged"] += broken != intact
+    counts["as intact when repaired"] += mended == intact
+    has_starts = not any("log-start-offset-checkpoint" in one for one in told)
+    for name, offsets in intact.logs.items():
+        now = mended.logs.get(name)
+        if now != offsets and (has_starts or now is None or now[1] != offsets[1] or now[0] > offsets[0]):
+            yield f"{number} ({', '.join(told)}): {name} {offsets} is {now}: {[one.why for one in plan.left]}"
+    if mended.ends or mended.offline or mended.strays != intact.strays:
+        yield f"{number} ({', '.join(told)}): {mended.ends} {mended.offline} {mended.strays}"
+
+
+def _start(kafka: Kafka, log_dir: Path, node: str) -> Started:
+    """Start a copy of a log directory: a start changes it."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        copy = copy_tree(log_dir, Path(folder) / "data")
+        config = Path(folder) / "server.properties"
+        config.write_text(f"{SETTINGS_OF_NODE}node.id={node}\nlog.dirs={copy}\n")
+        return kafka.start(Node(config, [copy]))
+
+
+def by_kafka(jars: str, numbers: range, source: Path) -> int:
+    """Start all cases, and print what does not hold; return how many lines that were."""
+    kafka, counts, failed = Kafka(jars), Counter[str](), 0
+    try:
+        for number in numbers:
+            for line in starts_differ(number, kafka, source, counts):
+                failed += 1
+                print(line, flush=True)
+    finally:
+        kafka.close()
+    print(f"{len(numbers)} starts by Kafka, {failed} lines that do not hold; {dict(sorted(counts.items()))}")
+    return failed
+
+
 def main() -> int:
     """Run, and print what does not hold."""
     parser = argparse.ArgumentParser(description="kdump repair over random damages of small files")
@@ -381,9 +437,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--corpus", type=Path, action="append")
+    parser.add_argument("--jars")
     given = parser.parse_args()
     corpora = given.corpus or CORPORA
     end = given.seed + given.runs
+    if given.jars:
+        return 1 if by_kafka(given.jars, range(given.seed, end), corpora[0]) else 0
     parts = [range(at, min(at + _TOGETHER, end)) for at in range(given.seed, end, _TOGETHER)]
     counts: Counter[str] = Counter()
     failed = 0
