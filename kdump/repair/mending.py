@@ -34,7 +34,7 @@ from kdump.repair.reindex import RecoveredSegments, ReindexOptions, plan_reindex
 from kdump.repair.schema import REPAIR
 from kdump.repair.small_files import CHECKPOINTS, UndeterminedError
 from kdump.rows.plan import KINDS
-from kdump.storage.names import STRAY_WITHOUT_ID, log_bases, parse_name, parse_partition
+from kdump.storage.names import METADATA_TOPIC_ID, STRAY_WITHOUT_ID, log_bases, parse_name, parse_partition
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
 from kdump.value import Value
@@ -264,12 +264,13 @@ class _Planner:
         # K09 is of a whole file: that of another topic, perhaps, and nobody but a person knows
         metadata = [one for one in found.of(FileKind.PARTITION_METADATA.value) if one.code is Code.K05]
         missing = self._is_kraft and not directory.listing.has(FileKind.PARTITION_METADATA.value)
-        if metadata or missing:
+        why = metadata[0].message if metadata else STRAY_WITHOUT_ID if missing else _foreign_id(directory)
+        if why:
             yield from self._written(
                 METADATA,
                 directory,
                 FileKind.PARTITION_METADATA,
-                metadata[0].message if metadata else STRAY_WITHOUT_ID,
+                why,
                 lambda: small_files.partition_metadata(directory, self._beside(directory), self._options.cluster),
             )
 
@@ -530,6 +531,14 @@ def _offsets(kind: FileKind, data: bytes) -> dict[tuple[str, int], int]:
     from kdump.format.checkpoint.checkpoint_file import offsets_of, read_checkpoint
 
     return offsets_of(read_checkpoint(kind, BytesSource(data, kind.value), ignore).entries)
+
+
+def _foreign_id(directory: PartitionDir) -> str:
+    """Say that the metadata log has another topic id than it has in every cluster; empty where it has that."""
+    is_raft_log = directory.parsed is not None and directory.parsed.is_raft_log
+    if not is_raft_log or directory.topic_id in (None, METADATA_TOPIC_ID):
+        return ""
+    return f"the topic id is {directory.topic_id}; the metadata log has {METADATA_TOPIC_ID} in every cluster"
 
 
 def _is_of_file(finding: Finding) -> bool:
