@@ -76,6 +76,10 @@ class Trait(Enum):
     ABOVE_END = "a file of no segment names offsets above the end of the log: an effect of what has cut that"
 
     # Files.
+    EPOCH_OF_BATCH = (
+        "the leader epochs of batches contradict each other: they do not tell what their checkpoint must say"
+    )
+    WRONG_ENTRY = "an entry of a checkpoint of offsets that a broker must not follow: it is right where it is gone"
     UNSOUND_SNAPSHOT = "the snapshot is damaged, or not what the log says"
     ODD_NAME = "no broker gives a file this name"
     STOPS_PARTITION = "a small file of a partition, because of which a broker may not load it, or set it aside"
@@ -255,9 +259,9 @@ class Code(Enum):
     O09 = ("segment-overflow", Severity.NOTE, "from offset {found} on the segment goes more than 2^31-1 above its base offset {segment}, further than its indexes can say", "none: no offset is lost, and a broker splits the segment when it recovers it")
 
     E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field",
-           Trait.PATCH_HEADER, Trait.TRUNCATE)
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.EPOCH_OF_BATCH)
     E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field",
-           Trait.PATCH_HEADER, Trait.TRUNCATE)
+           Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.EPOCH_OF_BATCH)
 
     E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "see what another replica has, kdump verify --replicas DIR OTHER: restore the replica if the batch is wrong, and the checkpoint if that is",
            Trait.PATCH_HEADER, Trait.NEIGHBOURS)
@@ -368,14 +372,16 @@ class Code(Enum):
            Trait.ODD_NAME)
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value",
            Trait.KNOWN_OFFSETS, Trait.ABOVE_END, Trait.TELLS_LOSS)
-    K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
+    K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts",
+           Trait.WRONG_ENTRY)
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore this very file from a backup, for that of another log directory does not fit; a checkpoint of offsets, no other file, may be moved away while the broker is stopped, at the price that kdump explain K03 names")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "while the broker is stopped, copy the file of another replica of the partition over this one; without such a replica take the one that kdump salvage makes from the batches, or move this file away: a broker makes it again from batches that it recovers, after a clean stop from none",
            Trait.ABOVE_END, Trait.STOPS_PARTITION)
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline",
            Trait.STOPS_PARTITION)
 
-    K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
+    K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment",
+           Trait.WRONG_ENTRY)
 
     K08 = ("end-cut", Severity.NOTE, "{what} above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: {committed}")
     K09 = ("topic-id-differs", Severity.WARNING, "the topic id is {found}; {others}: these are partitions of two topics of one name", "find out which is of the topic that the cluster has, by kdump cluster; a KRaft broker sets the other one aside as -stray when it starts")

@@ -73,5 +73,6 @@ class EpochCache:
 
     def file(self) -> bytes:
         """Return the leader-epoch-checkpoint. Source: CheckpointFile.write."""
-        lines = [f"{entry.epoch} {entry.start_offset}\n" for entry in self.entries]
-        return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+        from kdump.format.checkpoint.checkpoint_file import encode_checkpoint  # its patterns cost milliseconds
+
+        return encode_checkpoint(self.entries)

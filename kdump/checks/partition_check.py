@@ -22,7 +22,7 @@ from kdump.checks.log_start_reason import log_start_reason
 from kdump.checks.names import check_names
 from kdump.checks.owners import owners_differ
 from kdump.checks.replay import Replay
-from kdump.checks.state_files import STRAY_WITHOUT_ID, WRITE_TOPIC_ID, check_epochs, check_offsets, check_text
+from kdump.checks.state_files import WRITE_TOPIC_ID, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.finding import Code, Finding, Severity
 from kdump.format.java_values import ABOVE_ALL
@@ -32,6 +32,7 @@ from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.evidence import Witness, evidence_of, without_log
 from kdump.storage.misplaced import misplaced_in
+from kdump.storage.names import STRAY_WITHOUT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

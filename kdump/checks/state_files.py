@@ -134,7 +134,6 @@ _OFFSETS = {
 }
 
 
-STRAY_WITHOUT_ID = "the file is missing: a KRaft broker renames the directory to -stray when it starts"
 WRITE_TOPIC_ID = (
     "while the broker is stopped, write it, two lines, `version: 0` and `topic_id: ID`; the ID is in the same file of "
     "another partition of the topic, or what kdump cluster shows of the metadata log (topicId)"

@@ -31,6 +31,7 @@ _COMMANDS = {
     "find-time": "kdump.cli.find:find_time",
     "retention": "kdump.cli.retention",
     "du": "kdump.cli.du",
+    "repair": "kdump.cli.repair",
     "reindex": "kdump.cli.reindex",
     "truncate": "kdump.cli.truncate",
     "patch-header": "kdump.cli.patch_header",
@@ -47,9 +48,8 @@ _COMMANDS = {
     "completion": "kdump.cli.completion",
 }
 
-_REPAIR = "kdump verify PATH says which repair fits: reindex, patch-header, truncate or salvage"
+_REPAIR = "kdump repair PATH mends what is safe; kdump verify PATH says what fits the rest"
 _MEANT = {
-    "repair": _REPAIR,
     "fix": _REPAIR,
     "recover": _REPAIR,
     "check": "kdump verify PATH",
@@ -79,6 +79,7 @@ TASKS = {
         "du": "Show what uses the space.",
     },
     "Repair": {
+        "repair": "Mend all that costs nothing, and name the rest.",
         "reindex": "Rebuild missing or corrupt indexes.",
         "truncate": "Cut off the end of a log, and keep it aside.",
         "patch-header": "Restore header fields that no CRC covers.",

@@ -23,17 +23,16 @@ from kdump.cli.options.repair import (
     apply_option,
     count_partitions,
     demand_quarantine,
+    interval_of,
     plan_id_option,
     quarantine_option,
     segments_of,
 )
 from kdump.cli.repairing import Repair
-from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.broker.load.log_manager import LoadSettings
     from kdump.cli.repairing import Examined
     from kdump.repair.plan import Plan
     from kdump.repair.reasons import Reasons
@@ -142,7 +141,7 @@ def _partition(
 ) -> None:
     from kdump.repair.reindex import ReindexOptions, plan_reindex
 
-    interval = _interval(directory, given["settings"])
+    interval = interval_of(directory, given["settings"])
     asked = given["up_to_damage"], given["force"], given["snapshot"], given["bases"]
     plan = plan_reindex(directory, reasons, ReindexOptions(interval, *asked), examined.end_offset)
     if given["to"] is not None:
@@ -154,11 +153,3 @@ def _write_aside(plan: Plan, output: str, paths: Sequence[str]) -> None:
     from kdump.repair.reindex import write_aside
 
     write_aside(plan, output, paths)
-
-
-def _interval(directory: str, chosen: LoadSettings) -> int | None:
-    """Return the interval that was given for a topic; None when none was."""
-    if chosen.interval is not None or not chosen.config.is_given("index.interval.bytes"):
-        return chosen.interval
-    name = parse_partition(os.path.basename(os.path.abspath(directory)))
-    return chosen.config.of_topic(None if name is None else name.topic).index_interval_bytes

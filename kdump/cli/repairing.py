@@ -19,9 +19,12 @@ from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import fail_to_write, say, say_at_once, say_left, write
 from kdump.render.text.findings import FindingLines
-from kdump.render.text.plan import plan_lines, taken_back
+from kdump.render.text.plan import left_lines, plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
+from kdump.repair.plan import rows_of
+from kdump.repair.schema import REPAIR
 from kdump.rows.layout import LAYOUTS
+from kdump.rows.verdict import Step
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
 from kdump.tally import Tally
@@ -96,16 +99,29 @@ class Repair:
         self._tally = Tally()
         self._patched: list[str] = []
         self._journals: list[str] = []
+        self._left_alone = 0  # how many things that are not mended were told
         self._told: set[str] = set()  # what was said of paths that cannot be read, and the paths
 
+    def expect(self, partitions: int) -> None:
+        """Note for how many the paths stand, where that is known late."""
+        self._partitions = partitions
+
     # --- looking --------------------------------------------------------------------------------------
-    def examine(self, paths: list[str], see: Callable[[Finding], None], *, deep: bool) -> Examined:
+    def examine(
+        self,
+        paths: list[str],
+        see: Callable[[Finding], None],
+        *,
+        deep: bool,
+        checked: Callable[[PartitionChecked], None] | None = None,
+    ) -> Examined:
         """Let verify judge some paths before anything is planned.
 
         Args:
             paths: files or directories.
             see: takes each finding.
             deep: read the records.
+            checked: is told each partition once all about its own files is known.
         """
         found = Examined(self.fail_on)
         for item in self._verified(paths, deep=deep):
@@ -117,6 +133,8 @@ class Repair:
                 self._say_unread(item)
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
+                if checked is not None:
+                    checked(item)
             self._count(item)
         return found
 
@@ -270,7 +288,11 @@ class Repair:
         if self._is_of_several and not (self._layout is not None or plan.changes or plan.refused or unread):
             return  # the last line counts it
         if self._layout is not None:
-            self._write(self._layout.row(shown))
+            rows = rows_of(shown, [one.kind for one in plan.changes]) if plan.command == REPAIR else (shown,)
+            for row in rows:
+                self._write(self._layout.row(row))
+            for step in self._steps(plan):
+                self._write(self._layout.row(step))
             if journal is not None:
                 say(f"kdump: journal: {journal}")
                 say(f"kdump: {taken_back(journal)}")
@@ -278,6 +300,14 @@ class Repair:
         fit = fitter_of_stdout()
         for text in plan_lines(shown, quarantine=self._given["quarantine"]):
             self._write(fit(f"{text}\n"))
+        for text in left_lines(self._steps(plan)):
+            self._write(fit(f"{text}\n"))
+
+    def _steps(self, plan: Plan) -> list[Step]:
+        """What a plan leaves alone, numbered through."""
+        first = self._left_alone + 1
+        self._left_alone += len(plan.left)
+        return [Step(at, one.command, one.why, partition=one.path) for at, one in enumerate(plan.left, first)]
 
     def _write(self, text: str) -> None:
         """Write to stdout; where that fails, say which repairs are done: it is no error of theirs."""

@@ -33,7 +33,7 @@ from kdump.words.escape import escape
 @fail_on_option
 @help_option
 def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
-    """Resume a reindex, truncate or patch-header that was interrupted, and check the result.
+    """Resume a repair, reindex, truncate or patch-header that was interrupted, and check the result.
 
     JOURNAL is the journal.json of its quarantine, or the directory that holds it. Several are resumed one by one,
     the oldest first. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in use, 12 refused, 13 failed
@@ -84,7 +84,7 @@ def _resume(repair: Repair, path: str) -> None:
 @apply_option
 @help_option
 def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
-    """Undo what reindex, truncate or patch-header has done, however far it got.
+    """Undo what repair, reindex, truncate or patch-header has done, however far it got.
 
     JOURNAL is the journal.json of its quarantine, or the directory that holds it; a repair prints the command. Without
     --apply nothing is changed, and what would be restored is shown. A quarantine stands for the one repair in it; of

@@ -33,14 +33,14 @@ from kdump.repair.file_state import (
     pieces,
     sha256_of,
     sha256_of_name,
-    state_of,
     state_of_open,
 )
 from kdump.repair.files import AFTER, BEFORE, OTHER, File
 from kdump.repair.journal import ARMED, DONE, PLANNED, UNDOING, UNDONE, Journal, repairs
 from kdump.repair.lock import DirectoryLock, users_of
+from kdump.repair.places import Places, directories_of
 from kdump.repair.quarantine import Quarantine
-from kdump.repair.schema import CUT
+from kdump.repair.schema import REPAIR, names_aside
 from kdump.storage.fsops import FileOps
 from kdump.storage.paths import as_owner
 from kdump.value import TupleValue, Value
@@ -71,32 +71,34 @@ def apply(plan: Plan, quarantine: str, argv: list[str], means: Means | None = No
         FailedError: a call failed; with a journal when something may have changed.
     """
     means = means or Means()
-    guard.check_directory(plan.directory)
-    guard.check_quarantine(quarantine, plan.directory)
+    guard.check_directories(plan.places)
+    guard.check_quarantine(quarantine, plan.places)
     with ExitStack() as stack:
-        lock = stack.enter_context(DirectoryLock(plan.directory, means.ops))
+        lock = stack.enter_context(DirectoryLock(plan.partitions, plan.log_dir, means.ops))
         directory = open_directory(plan.directory)
         stack.callback(os.close, directory)
-        guard.check_plan(plan, directory)
-        unseen = guard.check_users(plan, directory, means.look)
+        places = Places(directory, plan.directory)
+        stack.callback(places.close)
+        guard.check_plan(plan, places)
+        unseen = guard.check_users(plan, places, means.look)
         guard.check_room(plan, quarantine)
         as_its_owner = partial(as_owner, plan.directory)
         with _nothing_changed(as_its_owner):
             mark = os.urandom(4).hex()
-            entries = [describe(change, directory, mark) for change in plan.changes]
+            entries = [describe(change, places, mark, at) for at, change in enumerate(plan.changes)]
             fields = _fields(plan, argv, lock, entries)
             owner = os.fstat(directory).st_uid
         with _nothing_changed(lambda: "; name a place for --quarantine where you may write"):
             place = Quarantine.make(quarantine, plan.partition, plan.command, owner, means.ops)
             stack.callback(place.close)
-        work = Work(fields, directory, place, means)
+        work = Work(fields, places, place, means)
         try:
             with _nothing_changed(as_its_owner):
                 work.plan([None if one.content is None else one.content.data for one in plan.changes])
                 if lock.is_missing:
                     lock.secure()
-                    guard.check_users(plan, directory, means.look)
-                guard.check_plan(plan, directory)  # reading took its time
+                    guard.check_users(plan, places, means.look)
+                guard.check_plan(plan, places)  # reading took its time
                 work.prepare()
         except BaseException:
             work.clear()
@@ -140,52 +142,55 @@ def _nothing_changed(without_right: Callable[[], str]) -> Iterator[None]:
         raise FailedError(sentence) from error
 
 
-def describe(change: Change, directory: int, mark: str) -> dict[str, Any]:
+def describe(change: Change, places: Places, mark: str, number: int = 0) -> dict[str, Any]:
     """Return what the journal says about a change.
 
     Args:
         change: the change.
-        directory: descriptor of the partition directory.
+        places: the directories of the repair.
         mark: makes the names of temporary files of this repair differ from others.
+        number: of the change.
     """
+    directory, name = places.of(change.name)
+    aside = names_aside(change.name, number)
     saved = new = cut = None
-    before, after = _before(change, directory), {"size": change.size, "sha256": ""}
+    before, after = _before(change, places), {"size": change.size, "sha256": ""}
     if change.is_cut:
-        with opened(directory, change.name) as fd:
+        with opened(directory, name) as fd:
             cut = {"prefix": sha256_of(fd, 0, change.size), "tail": sha256_of(fd, change.size)}
-        saved, after["sha256"] = CUT, cut["prefix"]
+        saved, after["sha256"] = aside.cut, cut["prefix"]
     elif change.patches:
-        with opened(directory, change.name) as fd:
+        with opened(directory, name) as fd:
             after["sha256"] = _patched_sha256(fd, change)
     elif change.before is not None:
-        saved = f"old.{change.name}.bin"
+        saved = aside.old
     if change.content is not None:
-        new, after["sha256"] = f"new.{change.name}.bin", change.content.sha256
+        new, after["sha256"] = aside.new, change.content.sha256
     return {
         "name": change.name,
         "action": change.action,
         "before": before,
         "after": None if change.action == "delete" else after,
-        "like": _metadata(directory, change.like),
+        "like": _metadata(places, change.like),
         "cut": cut,
         "patches": [[one.position, one.old.hex(), one.new.hex()] for one in change.patches],
         "saved": saved,
         "new": new,
-        "temporary": None if new is None else f"kdump-{change.name}-{mark}.tmp",
-        "back": f"kdump-{change.name}-{mark}-back.tmp",
+        "temporary": None if new is None else f"kdump-{name}-{mark}.tmp",
+        "back": f"kdump-{name}-{mark}-back.tmp",
     }
 
 
-def _before(change: Change, directory: int) -> dict[str, Any] | None:
+def _before(change: Change, places: Places) -> dict[str, Any] | None:
     if change.before is None:
         return None
-    sha256 = None if change.is_cut else sha256_of_name(directory, change.name)
-    return {**_metadata(directory, change.name), "size": change.before.size, "sha256": sha256}
+    sha256 = None if change.is_cut else sha256_of_name(*places.of(change.name))
+    return {**_metadata(places, change.name), "size": change.before.size, "sha256": sha256}
 
 
-def _metadata(directory: int, name: str) -> dict[str, Any]:
+def _metadata(places: Places, path: str) -> dict[str, Any]:
     """Owner, rights, times and attributes, as the journal has them."""
-    with opened(directory, name) as fd:
+    with opened(*places.of(path)) as fd:
         found, state = os.fstat(fd), state_of_open(fd)
         attributes = {key: base64.b64encode(value).decode("ascii") for key, value in attributes_of(fd).items()}
     return {**state.fields(), "accessed": found.st_atime_ns, "attributes": attributes}
@@ -226,19 +231,23 @@ class Applied(Value):
 class Work:
     """One repair at work."""
 
-    def __init__(self, fields: dict[str, Any], directory: int, quarantine: Quarantine, means: Means) -> None:
+    def __init__(self, fields: dict[str, Any], places: Places, quarantine: Quarantine, means: Means) -> None:
         self.directory_path: str = fields["directory"]
         self.journal = Journal(os.path.join(quarantine.path, journal.NAME), quarantine.fd, fields, means.ops)
         self._quarantine = quarantine
-        self._files = [File(entry, directory, quarantine, means.ops) for entry in fields["changes"]]
-        self._directory = directory
+        self._files = [File(entry, places, quarantine, means.ops) for entry in fields["changes"]]
+        self._places = places
         self._finished = means.finished
 
     def applied(self, unseen: tuple[int, ...], *, was_done: bool = False) -> Applied:
         """Return what there is to say of it."""
         where = self.directory_path
         logs = [os.path.join(where, file.name) for file in self._files if file.entry["patches"]]
-        return Applied(self.journal.path, where, unseen, logs or [where], tuple(logs), was_done)
+        checked = logs or [where]
+        if self.journal.fields["command"] == REPAIR:
+            touched = directories_of(where, [file.name for file in self._files])
+            checked = [where] if where in touched else touched
+        return Applied(self.journal.path, where, unseen, checked, tuple(logs), was_done)
 
     def plan(self, contents: list[Callable[[], bytes] | None]) -> None:
         """Write what the files are to become, and the journal."""
@@ -308,10 +317,8 @@ class Work:
             if name == mine:
                 break
             its_changes, its_reads = _touched(fields)
-            if (
-                fields["directory"] == self.directory_path
-                and fields["events"][-1]["state"] not in (PLANNED, UNDONE)
-                and (changed & (its_changes | its_reads) or read & its_changes)
+            if fields["events"][-1]["state"] not in (PLANNED, UNDONE) and (
+                changed & (its_changes | its_reads) or read & its_changes
             ):
                 later.append(os.path.join(quarantine, name))
         if later:
@@ -379,7 +386,7 @@ class Work:
     def _demand_inputs(self) -> None:
         """Refuse when a file from which the changes follow is another one by now."""
         for name, planned in self.journal.fields["inputs"].items():
-            now = state_of(self._directory, name)
+            now = self._places.state(name)
             if now is None or (now.inode, now.size, now.modified) != tuple(
                 planned[key] for key in ("inode", "size", "modified")
             ):
@@ -391,8 +398,10 @@ class Work:
 
 
 def _touched(fields: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """The names of the files that a repair changes, and of those that its changes follow from."""
-    return {one["name"] for one in fields["changes"]}, set(fields["inputs"])
+    """The paths of the files that a repair changes, and of those that its changes follow from."""
+    where = fields["directory"]
+    changed = {os.path.join(where, one["name"]) for one in fields["changes"]}
+    return changed, {os.path.join(where, name) for name in fields["inputs"]}
 
 
 @contextmanager

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.repair.file_state import FileState
+    from kdump.repair.places import Places
     from kdump.repair.quarantine import Quarantine
     from kdump.storage.fsops import FileOps
 
@@ -26,27 +27,32 @@ class File:
 
     Args:
         entry: from the journal.
-        directory: descriptor of the partition directory.
+        places: the directories of the repair.
         quarantine: has what was saved.
         ops: makes the calls.
     """
 
-    def __init__(self, entry: dict[str, Any], directory: int, quarantine: Quarantine, ops: FileOps) -> None:
+    def __init__(self, entry: dict[str, Any], places: Places, quarantine: Quarantine, ops: FileOps) -> None:
         self.entry = entry
         self.name: str = entry["name"]
-        self._directory = directory
+        self._base = os.path.basename(self.name)
+        self._places = places
         self._quarantine = quarantine
         self._ops = ops
+
+    @property
+    def _directory(self) -> int:
+        return self._places.of(self.name)[0]
 
     # --- looking --------------------------------------------------------------------------------------
     def where(self) -> str:
         """Return which of its states the file is in: BEFORE, AFTER, BETWEEN or OTHER."""
-        state = state_of(self._directory, self.name)
+        state = self._places.state(self.name)
         if state is not None and state.kind != "regular":
             return OTHER
         if self.entry["cut"] is not None or self.entry["patches"]:
             return OTHER if state is None or not self._is_same(state) else self._where_in_place()
-        now = None if state is None else sha256_of_name(self._directory, self.name)
+        now = None if state is None else sha256_of_name(self._directory, self._base)
         for side in (AFTER, BEFORE):
             wanted = self.entry[side]
             if now == (None if wanted is None else wanted["sha256"]):
@@ -59,7 +65,7 @@ class File:
 
     def links(self) -> int:
         """Return how many names a file has that is written in its place; 1 for all others."""
-        state = state_of(self._directory, self.name)
+        state = self._places.state(self.name)
         in_place = self.entry["cut"] is not None or self.entry["patches"]
         return state.links if state is not None and in_place and state.kind == "regular" else 1
 
@@ -70,7 +76,7 @@ class File:
         """
         if self.entry["cut"] is not None or self.entry["patches"]:
             return ""
-        like, state = self.entry["before"] or self.entry["like"], state_of(self._directory, self.name)
+        like, state = self.entry["before"] or self.entry["like"], self._places.state(self.name)
         here = state or _lasting(self._directory)
         if here is not None and (like["uid"], like["gid"]) != (here.uid, here.gid):
             has = f"belongs to {here.uid}:{here.gid} here"
@@ -80,7 +86,7 @@ class File:
         return ""
 
     def _where_in_place(self) -> str:
-        with opened(self._directory, self.name) as fd:
+        with opened(self._directory, self._base) as fd:
             size = os.fstat(fd).st_size
             return self._where_cut(fd, size) if self.entry["cut"] is not None else self._where_patched(fd, size)
 
@@ -117,7 +123,7 @@ class File:
         if self.entry["saved"] is not None:
             cut, before = self.entry["cut"], self.entry["before"]
             start, sha256 = (self.entry["after"]["size"], cut["tail"]) if cut else (0, before["sha256"])
-            with opened(self._directory, self.name) as fd:
+            with opened(self._directory, self._base) as fd:
                 self._quarantine.save(self.entry["saved"], fd, start, before["size"], sha256)
             sums[self.entry["saved"]] = sha256
         if self.entry["new"] is not None:
@@ -162,11 +168,11 @@ class File:
             return
         if entry["after"] is None:
             if where == BEFORE:
-                ops.remove(self._directory, self.name)
+                ops.remove(self._directory, self._base)
         elif where == BEFORE:
             if sha256_of_name(self._directory, entry["temporary"]) != entry["after"]["sha256"]:
                 self.stage()
-            ops.rename(self._directory, entry["temporary"], self.name)
+            ops.rename(self._directory, entry["temporary"], self._base)
         ops.sync(self._directory)
 
     def backward(self) -> None:
@@ -184,10 +190,10 @@ class File:
                 ops.sync(fd)
             return
         if where == AFTER and before is None:
-            ops.remove(self._directory, self.name)
+            ops.remove(self._directory, self._base)
         elif where == AFTER:
             self._write(entry["back"], entry["saved"], before, before, dated=True)
-            ops.rename(self._directory, entry["back"], self.name)
+            ops.rename(self._directory, entry["back"], self._base)
         ops.sync(self._directory)
 
     def _restore_in_place(self, fd: int) -> None:
@@ -209,7 +215,7 @@ class File:
     @contextmanager
     def _to_change(self) -> Iterator[int]:
         """The file open for writing: the one that was looked at, and under no other name."""
-        fd = self._ops.open_to_change(self._directory, self.name)
+        fd = self._ops.open_to_change(self._directory, self._base)
         try:
             if not self._is_same(state_of_open(fd)):
                 raise RefusedError(f"{self.name} is not the file that it was; nothing more was done")
@@ -256,6 +262,6 @@ class File:
 
 
 def _lasting(directory: int) -> FileState | None:
-    """The first log of a partition: its files have one owner."""
+    """The first log of a partition, whose files have one owner; a log directory has no log, and counts itself."""
     logs = log_bases(os.listdir(directory))
-    return state_of(directory, f"{logs[0]:020}.log") if logs else None
+    return state_of(directory, f"{logs[0]:020}.log") if logs else state_of_open(directory)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kdump.repair.errors import RefusedError
-from kdump.repair.file_state import open_directory, state_of
+from kdump.repair.file_state import open_directory
 from kdump.repair.lock import in_use, users_of
-from kdump.repair.plan import names_of
-from kdump.storage.directory import DirectoryListing
+from kdump.repair.places import Places
+from kdump.repair.plan import names_in
+from kdump.repair.schema import REPAIR
 from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.paths import as_owner
 from kdump.words.command import ShellCommand, command_line, named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.repair.file_state import FileState
     from kdump.repair.lock import Users
@@ -27,14 +29,15 @@ _SMALL = 64 * 1024  # for the journal, and what a file system needs for names
 _UNFINISHED = ".swap"  # .cleaned and .deleted files a broker only removes; without a .swap nothing hangs on them
 
 
-def check_directory(path: str) -> None:
-    """Refuse a partition directory in which others could put something in the place of a file.
+def check_directories(paths: Iterable[str]) -> None:
+    """Refuse directories in which others could put something in the place of a file.
 
     Args:
-        path: of the partition directory.
+        paths: of the directories in which files change.
     """
-    _demand_closed(path)
-    _demand_writable(path)
+    for path in paths:
+        _demand_closed(path)
+        _demand_writable(path)
 
 
 def check_files(plan: Plan) -> None:
@@ -46,16 +49,14 @@ def check_files(plan: Plan) -> None:
     Raises:
         OSError: the directory cannot be opened.
     """
-    _demand_closed(plan.directory)
-    directory = open_directory(plan.directory)
-    try:
+    for path in plan.places:
+        _demand_closed(path)
+    with _places(plan) as places:
         for change in plan.changes:
-            now = state_of(directory, change.name)
+            now = places.state(change.name)
             if now is not None:
                 _demand_plain(_path(plan, change.name), now)
-            _demand_same_owner(plan, change, now, state_of(directory, change.like))
-    finally:
-        os.close(directory)
+            _demand_same_owner(plan, change, now, places.state(change.like))
     demand_finished(plan.directory, plan.names)
 
 
@@ -68,79 +69,77 @@ def check_circumstances(plan: Plan, quarantine: str | None) -> None:
         plan: what is to be done.
         quarantine: the directory that the user named for it; None for none yet.
     """
-    _demand_writable(plan.directory)
+    for path in plan.places:
+        _demand_writable(path)
     if quarantine:
-        check_quarantine(quarantine, plan.directory)
-    holder = in_use(plan.directory)
+        check_quarantine(quarantine, plan.places)
+    holder = in_use(plan.log_dir)
     if holder is not None:
         raise RefusedError(holder, locked=True)
-    directory = open_directory(plan.directory)
-    try:
+    with _places(plan) as places:
         for change in plan.changes:
-            _demand_own(plan, change, state_of(directory, change.name) or state_of(directory, change.like))
-    finally:
-        os.close(directory)
+            _demand_own(plan, change, places.state(change.name) or places.state(change.like))
     if quarantine:
         check_room(plan, quarantine)
 
 
-def check_plan(plan: Plan, directory: int) -> None:
+def check_plan(plan: Plan, places: Places) -> None:
     """Refuse what is not as it was planned, or must not be changed.
 
     Args:
         plan: what is to be done.
-        directory: descriptor of the partition directory.
+        places: its directories.
     """
     again = f"look at it again: {command_line(plan.command, named(plan.directory))}"
-    if names_of(DirectoryListing(plan.directory)) != tuple(sorted(plan.names)):
+    if names_in(plan.directory, plan.places, is_log_dir=plan.command == REPAIR) != tuple(sorted(plan.names)):
         raise RefusedError(f"{plan.directory}: files have come or gone since the plan was made; {again}")
     for name, state in plan.inputs.items():
-        _demand_same(plan, name, state, state_of(directory, name), again)
+        _demand_same(plan, name, state, places.state(name), again)
     for change in plan.changes:
-        now = state_of(directory, change.name)
+        now = places.state(change.name)
         _demand_same(plan, change.name, change.before, now, again)
         if now is not None:
             _demand_plain(_path(plan, change.name), now)
-        like = state_of(directory, change.like)
+        like = places.state(change.like)
         _demand_same_owner(plan, change, now, like)
         _demand_own(plan, change, now or like)
     demand_finished(plan.directory, plan.names)
 
 
 def check_users(
-    plan: Plan, directory: int, look: Callable[[dict[tuple[int, int], str]], Users] = users_of
+    plan: Plan, places: Places, look: Callable[[dict[tuple[int, int], str]], Users] = users_of
 ) -> tuple[int, ...]:
     """Refuse files that another process has open; a broker without its lock may still be at work.
 
     Args:
         plan: what is to be done.
-        directory: descriptor of the partition directory.
+        places: its directories.
         look: tells who has files open.
 
     Returns:
         the processes that may be brokers and could not be looked at.
     """
-    states = [(one.name, state_of(directory, one.name)) for one in plan.changes]
-    states += [(name, state_of(directory, name)) for name in plan.inputs]
+    states = [(one.name, places.state(one.name)) for one in plan.changes]
+    states += [(name, places.state(name)) for name in plan.inputs]
     users = look({(state.device, state.inode): name for name, state in states if state is not None})
     if users.found:
         raise RefusedError(f"{plan.directory}: {users.found[0]}. Stop it, or work on a copy.", locked=True)
     return users.unseen
 
 
-def check_quarantine(path: str, directory: str, option: str = "--quarantine") -> None:
+def check_quarantine(path: str, directories: Iterable[str], option: str = "--quarantine") -> None:
     """Refuse a quarantine where a broker looks, or where a broker would remove it.
 
     Args:
         path: the quarantine, as the user wrote it; it need not be there.
-        directory: the partition directory.
+        directories: in which files change.
         option: that names it.
     """
     if os.path.lexists(path) and not os.path.isdir(path):
         raise RefusedError(f"{path}: is not a directory; name one for {option}")
     if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise RefusedError(f"{path}: there is no directory to make it in")
-    refuse_inside_sources(path, [directory], option)
+    refuse_inside_sources(path, directories, option)
 
 
 def check_room(plan: Plan, quarantine: str) -> None:
@@ -165,6 +164,18 @@ def check_room(plan: Plan, quarantine: str) -> None:
         free, need = room.f_bavail * room.f_frsize, int(needs[os.stat(path).st_dev] * _SPARE) + _SMALL
         if free < need:
             raise RefusedError(f"{path}: {need} bytes are needed here, and {free} are free; make room")
+
+
+@contextmanager
+def _places(plan: Plan) -> Iterator[Places]:
+    """The directories of a plan, open as long as it takes."""
+    directory = open_directory(plan.directory)
+    places = Places(directory, plan.directory)
+    try:
+        yield places
+    finally:
+        places.close()
+        os.close(directory)
 
 
 def _path(plan: Plan, name: str) -> str:

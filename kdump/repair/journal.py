@@ -102,7 +102,7 @@ def new_fields(command: str, argv: list[str], **more: object) -> dict[str, Any]:
     """Return the first fields of a journal.
 
     Args:
-        command: reindex, truncate or patch-header.
+        command: reindex, truncate, patch-header or repair.
         argv: the command line.
         more: what else it says.
     """

@@ -29,11 +29,11 @@ from kdump.repair.file_state import state_of, state_of_open
 from kdump.storage.held import is_held
 from kdump.storage.log_dir import is_log_dir
 from kdump.storage.names import LOCK
-from kdump.storage.paths import above, as_owner
+from kdump.storage.paths import as_owner
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Self
 
     from kdump.storage.fsops import FileOps
@@ -45,10 +45,12 @@ _TRIES = 5
 
 
 class DirectoryLock:
-    """Held as long as a repair is at work in a partition directory.
+    """Held as long as a repair is at work in partition directories, or in the log directory itself.
 
     Args:
-        directory: the partition directory, as the user wrote it.
+        directories: the partition directories, as the user wrote them; that of no partition where only files of the
+            log directory itself change.
+        log_dir: the directory that they lie in.
         ops: makes the calls.
 
     Attributes:
@@ -60,10 +62,11 @@ class DirectoryLock:
         FailedError: the lock file cannot be looked at.
     """
 
-    def __init__(self, directory: str, ops: FileOps) -> None:
+    def __init__(self, directories: Sequence[str], log_dir: str, ops: FileOps) -> None:
         self._ops = ops
-        self._log_dir = above(directory)
-        self._parent = self._fd = self._directory = -1
+        self._log_dir = log_dir
+        self._parent = self._fd = -1
+        self._directories: list[int] = []
         self._is_own = self.is_missing = False
         with self._explained():
             if is_log_dir(self._log_dir) or os.path.lexists(os.path.join(self._log_dir, LOCK)):
@@ -73,7 +76,8 @@ class DirectoryLock:
             else:
                 self.how = "flock on the partition directory: it lies in no log directory of a broker"
             if self._fd < 0:
-                self._take_directory(directory)
+                for directory in directories or (log_dir,):
+                    self._take_directory(directory)
 
     def secure(self) -> None:
         """Make the lock file where it is missing, and take the lock on it.
@@ -103,10 +107,11 @@ class DirectoryLock:
     def release(self) -> None:
         """Let go; a lock file that was made here goes too."""
         self.remove()
-        for fd in (self._fd, self._parent, self._directory):
+        for fd in (self._fd, self._parent, *self._directories):
             if fd >= 0:
                 os.close(fd)
-        self._fd = self._parent = self._directory = -1
+        self._fd = self._parent = -1
+        self._directories = []
 
     def __enter__(self) -> Self:
         return self
@@ -166,9 +171,9 @@ class DirectoryLock:
         return True
 
     def _take_directory(self, directory: str) -> None:
-        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._directories.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
-            fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._directories[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RefusedError(f"{directory}: another kdump is at work here; wait for it", locked=True) from None
 
@@ -182,13 +187,12 @@ class DirectoryLock:
         return f"{self._path}: {why}{owner} work on a copy"
 
 
-def in_use(directory: str) -> str | None:
+def in_use(log_dir: str) -> str | None:
     """Return who holds the lock of a log directory, None where nobody does; nothing is locked for that.
 
     Args:
-        directory: of a partition in it.
+        log_dir: path of it.
     """
-    log_dir = above(directory)
     if not is_held(log_dir):
         return None
     path = os.path.join(os.path.realpath(log_dir), LOCK)

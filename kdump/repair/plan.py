@@ -7,16 +7,25 @@ import json
 import os
 from typing import TYPE_CHECKING, Protocol
 
+from kdump.broker.producer.lost_aborts import WITNESS
+from kdump.finding import Code, Trait
 from kdump.format.batch.layout import RECORDS_AT
+from kdump.repair.places import directories_of
+from kdump.repair.schema import REPAIR
 from kdump.rows.plan import Operation, Planned
+from kdump.storage.directory import DirectoryListing
+from kdump.storage.names import FileKind, parse_name
+from kdump.storage.paths import above
 from kdump.value import Value
 from kdump.words.command import named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from kdump.finding import Finding
     from kdump.format.batch.header_fields import Patch
     from kdump.repair.file_state import FileState
-    from kdump.storage.directory import DirectoryListing
+    from kdump.words.command import ShellCommand
 
 _ID_DIGITS = 16
 _MOST_NAMED = 20  # files in a command to paste
@@ -58,7 +67,7 @@ class Bytes:
 class Change(Value):
     """The change of one file."""
 
-    name: str  # in the partition directory
+    name: str  # in the directory of the plan; of `repair` with that of the partition before it
     action: str  # rebuild-index, create, replace, truncate, empty, delete or patch
     before: FileState | None  # the present state; None where there is no file
     size: int  # bytes afterwards, 0 where the file goes
@@ -66,6 +75,7 @@ class Change(Value):
     content: Content | None = None  # what it is to have; None for a file that is cut, patched or goes
     patches: tuple[Patch, ...] = ()  # of a file that is patched
     why: str = ""  # for people: what is wrong now; empty where no error and no warning is the reason
+    kind: str = ""  # of what `repair` mends; empty for the other commands
 
     @property
     def is_cut(self) -> bool:
@@ -94,11 +104,21 @@ class Change(Value):
         ]
 
 
+class LeftAlone(Value):
+    """Something wrong that `repair` does not mend."""
+
+    kind: str | None  # of what would be mended; None for what it never mends
+    path: str  # of the file or directory
+    why: str  # what is wrong, why it is left, and what to do; begins with the path
+    command: ShellCommand | None  # that goes on, None where a person acts
+
+
 class Plan(Value):
     """The plan for one partition directory."""
 
-    command: str  # reindex, truncate or patch-header
-    directory: str  # of the partition, as the user wrote it
+    command: str  # reindex, truncate, patch-header or repair
+    # of the partition, as the user wrote it; of `repair` the directory that partitions lie in: names begin with theirs
+    directory: str
     changes: tuple[Change, ...]  # in the order in which they are made
     inputs: dict[str, FileState]  # the files from which all this follows, and that stay as they are
     names: tuple[str, ...]  # of all files in the directory: one more would make it another plan
@@ -111,6 +131,7 @@ class Plan(Value):
     log_end_before: int | None = None  # before, a torn batch counts where its header stands; None where it is not known
     lacks: str = ""  # the option without which it is refused; empty for none
     alone: tuple[str, ...] = ()  # names of logs: where these alone are named, the plan is not refused
+    left: tuple[LeftAlone, ...] = ()  # what `repair` does not mend, and why
 
     @property
     def offsets_lost(self) -> int:
@@ -120,10 +141,30 @@ class Plan(Value):
 
     def mends(self, finding: Finding) -> bool:
         """Tell whether what a finding is about is right, or gone, once this is done."""
-        directory, name = os.path.split(os.path.abspath(finding.file))
-        if directory != os.path.abspath(self.directory):
-            return False
-        return any(change.mends(finding) for change in self.changes if change.name == name)
+        is_witness = Trait.RESTORED in finding.code.traits or finding.values.get("remedy") == WITNESS
+        if is_witness and self.command == REPAIR:
+            return False  # what tells of it stays
+        path, here = os.path.abspath(finding.file), os.path.abspath(self.directory)
+        if finding.code is Code.E03:  # a batch, or the file beside its log, has the wrong epoch
+            epochs = os.path.join(os.path.dirname(path), FileKind.EPOCHS.value)
+            if any(os.path.join(here, change.name) == epochs and change.content for change in self.changes):
+                return True
+        return any(change.mends(finding) for change in self.changes if os.path.join(here, change.name) == path)
+
+    @property
+    def log_dir(self) -> str:
+        """The directory that its partitions lie in."""
+        return self.directory if self.command == REPAIR else above(self.directory)
+
+    @property
+    def places(self) -> list[str]:
+        """The directories in which it changes or reads files."""
+        return directories_of(self.directory, [*(one.name for one in self.changes), *self.inputs])
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partition directories among them."""
+        return [one for one in self.places if self.command != REPAIR or one != self.directory]
 
     @property
     def partition(self) -> str:
@@ -179,6 +220,22 @@ class Plan(Value):
         )
 
 
+def rows_of(shown: Planned, kinds: Sequence[str]) -> Iterator[Planned]:
+    """Yield a plan of `repair` as rows of one operation each, and as one row where nothing is to be done.
+
+    Args:
+        shown: the plan as people see it.
+        kinds: of its operations.
+    """
+    if not kinds:
+        yield shown
+    for kind, one in zip(kinds, shown.operations, strict=True):
+        directory, name = os.path.split(os.path.join(shown.directory, one.file))
+        partition = os.path.basename(os.path.abspath(directory))
+        operations = (one.replace(file=name),)
+        yield shown.replace(kind=kind, partition=partition, directory=directory, operations=operations)
+
+
 def _operation(change: Change) -> Operation:
     before = None if change.before is None else change.before.size
     after = None if change.action == "delete" else change.size
@@ -199,6 +256,27 @@ def names_of(listing: DirectoryListing) -> tuple[str, ...]:
     if listing.error is not None:
         raise listing.error
     return tuple(sorted(name for name in listing.names if not is_temporary(name)))
+
+
+def names_in(root: str, directories: Iterable[str], *, is_log_dir: bool) -> tuple[str, ...]:
+    """Return the paths of all files in some directories, as a plan has them.
+
+    Args:
+        root: path of the directory of the plan.
+        directories: paths of it, and of others right below it.
+        is_log_dir: the directory of the plan holds partitions: those beside the ones of the plan do not count.
+
+    Raises:
+        OSError: one could not be listed.
+    """
+    found: list[str] = []
+    for path in directories:
+        names = names_of(DirectoryListing(path))
+        if path != root:
+            found += (os.path.join(os.path.basename(path), one) for one in names)
+        else:
+            found += (one for one in names if not is_log_dir or parse_name(one).kind is not FileKind.UNKNOWN)
+    return tuple(sorted(found))
 
 
 def is_temporary(name: str) -> bool:

@@ -11,6 +11,7 @@ import hashlib
 import os
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import infer_interval
@@ -20,6 +21,7 @@ from kdump.broker.producer.lost_ends import lost_ends, may_prove
 from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.broker.producer.replay import Producers
 from kdump.finding import Code, Finding
+from kdump.format.batch.header_fields import Overlay
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.index.transaction_index import TransactionIndex
@@ -32,6 +34,7 @@ from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
+from kdump.storage.names import parse_name
 from kdump.storage.open_files import open_source
 from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.own_files import make_own_place, open_own_directory, open_own_place
@@ -40,15 +43,18 @@ from kdump.storage.paths import above
 from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from kdump.broker.load.recover import Recovered
+    from kdump.format.batch.header_fields import Patch
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.source import Source
     from kdump.repair.file_state import FileState
     from kdump.repair.plan import Content
     from kdump.repair.reasons import Reasons
 
+_NONE: Mapping[str, Sequence[Patch]] = MappingProxyType({})
 INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
@@ -62,16 +68,20 @@ class RecoveredSegments:
 
     Args:
         distrusted: names of snapshots that are not to be used.
+        patches: what the headers of logs will have, by the names of the logs.
     """
 
-    def __init__(self, directory: PartitionDir, distrusted: Collection[str] = ()) -> None:
+    def __init__(
+        self, directory: PartitionDir, distrusted: Collection[str] = (), patches: Mapping[str, Sequence[Patch]] = _NONE
+    ) -> None:
         self._directory = directory
         self._distrusted = distrusted
+        self._patches = patches
         self.bases = directory.bases  # base offsets, ascending
         self._known: tuple[int, Producers] = (0, Producers.empty())  # at the base of the segment after the latest
 
     @contextmanager
-    def log(self, base: int, size: int | None = None) -> Iterator[FileSource]:
+    def log(self, base: int, size: int | None = None) -> Iterator[Source]:
         """Open a log.
 
         Args:
@@ -80,7 +90,8 @@ class RecoveredSegments:
         """
         with FileSource(self._directory.path_of(base, FileKind.LOG), follow=False) as source:
             source.size = source.size if size is None else min(source.size, size)
-            yield source
+            patches = self._patches.get(file_name(base, FileKind.LOG))
+            yield Overlay(source, patches) if patches else source
 
     def recovered(self, base: int, interval: int, size: int | None = None) -> Recovered:
         """Return what a broker makes of a segment, with what is known of producers before it.
@@ -100,6 +111,22 @@ class RecoveredSegments:
         if after:
             self._known = after[0], found.producers
         return found
+
+    def epochs_of(self, base: int, latest: int, *, is_torn: bool = False) -> Sequence[EpochEntry] | None:
+        """Return the leader epochs that begin in a segment, None where it cannot be read to its end.
+
+        Args:
+            base: of the segment.
+            latest: the newest epoch before it, -1 for none.
+            is_torn: only what a broker was about to append is missing at its end, and that may be.
+
+        Raises:
+            OSError: the log cannot be read.
+        """
+        with self.log(base) as log:
+            found = recover(log, base, log.size, Producers.empty(), latest_epoch=latest)
+            is_read = found.failure is None and found.valid_bytes == log.size
+            return found.epochs if is_read or is_torn else None
 
     def producers_at(self, base: int) -> Producers:
         """Return what a broker knows of producers at the start of a segment: none of them expires.
@@ -144,6 +171,7 @@ class ReindexOptions(Value):
     force: bool = False  # rebuild sound indexes too
     snapshot: bool = False  # producer snapshots as well
     bases: frozenset[int] | None = None  # of the segments that are meant; None for all
+    snapshots: frozenset[str] = frozenset()  # names of producer snapshots that are built again, and no others
 
 
 class _Rebuilt:
@@ -160,7 +188,13 @@ class _Rebuilt:
         return self._make() if self._data is None else self._data
 
 
-def plan_reindex(directory: str, reasons: Reasons, options: ReindexOptions, end_offset: int | None = None) -> Plan:
+def plan_reindex(
+    directory: str,
+    reasons: Reasons,
+    options: ReindexOptions,
+    end_offset: int | None = None,
+    patches: Mapping[str, Sequence[Patch]] = _NONE,
+) -> Plan:
     """Return what would be done to the indexes of one partition directory.
 
     Args:
@@ -168,6 +202,7 @@ def plan_reindex(directory: str, reasons: Reasons, options: ReindexOptions, end_
         reasons: what is wrong with its files.
         options: what is asked for.
         end_offset: the log end offset, when it is known.
+        patches: what the headers of logs will have before that, by the names of the logs.
 
     Raises:
         RefusedError: the directory cannot be read.
@@ -177,7 +212,7 @@ def plan_reindex(directory: str, reasons: Reasons, options: ReindexOptions, end_
     names = names_of(partition.listing)
     fd = open_directory(directory)
     try:
-        return _Planner(partition, fd, names, reasons, options).plan(end_offset)
+        return _Planner(partition, fd, names, reasons, options, patches).plan(end_offset)
     finally:
         os.close(fd)
 
@@ -186,7 +221,13 @@ class _Planner:
     """Makes one plan."""
 
     def __init__(
-        self, partition: PartitionDir, fd: int, names: tuple[str, ...], reasons: Reasons, options: ReindexOptions
+        self,
+        partition: PartitionDir,
+        fd: int,
+        names: tuple[str, ...],
+        reasons: Reasons,
+        options: ReindexOptions,
+        patches: Mapping[str, Sequence[Patch]],
     ) -> None:
         self._partition = partition
         self._directory = partition.path
@@ -195,7 +236,8 @@ class _Planner:
         self._there = frozenset(names)
         self._reasons = reasons
         self._options = options
-        self._segments = RecoveredSegments(partition, reasons.distrusted)
+        self._segments = RecoveredSegments(partition, reasons.distrusted, patches)
+        self._patched = patches
         self._changes: list[Change] = []
         self._inputs: dict[str, FileState] = {}
         self._refused: list[str] = []
@@ -225,6 +267,8 @@ class _Planner:
         if self._options.snapshot:
             for base in bases:
                 self._snapshot(base)
+        for name in sorted(self._options.snapshots):
+            self._snapshot(parse_name(name).base_offset or 0)
         return Plan(
             "reindex",
             self._directory,
@@ -273,7 +317,7 @@ class _Planner:
         if cause is not None and not self._options.force:
             self._refused.append(f"{self._path(log)}: {cause.message}; {_WITNESS}")
             return
-        limit = self._reasons.wrong_offsets.get(log)
+        limit = None if log in self._patched else self._reasons.wrong_offsets.get(log)
         if limit is not None and not self._options.up_to_damage:
             why = f"the base offset of the batch at byte {limit} is wrong, and would be in the index"
             self._refused.append(f"{self._path(log)}: {why}; {_PATCH}")
@@ -342,7 +386,7 @@ class _Planner:
                 "create" if before is None else "rebuild-index" if _is_index(name) else "replace",
                 before,
                 content.size,
-                file_name(base, FileKind.LOG),
+                file_name(max(one for one in self._segments.bases if one <= base), FileKind.LOG),
                 content,
                 why="" if reason is None else reason.message,
             )
@@ -409,7 +453,7 @@ def write_aside(plan: Plan, output: str, inputs: Sequence[str] = (), ops: FileOp
         FailedError: a call failed.
     """
     ops = ops or FileOps()
-    check_quarantine(output, plan.directory, "--output")
+    check_quarantine(output, [plan.directory], "--output")
     folder = os.path.join(os.path.realpath(output), plan.partition)
     if os.path.islink(folder):
         raise RefusedError(f"{folder}: is a symbolic link, and none is followed here; name another directory")

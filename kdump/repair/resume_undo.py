@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 from kdump.repair import guard, journal
 from kdump.repair.apply import Applied, Means, Work, part_way, sentence_of
 from kdump.repair.errors import FailedError, RefusedError
-from kdump.repair.file_state import FileState, state_of
 from kdump.repair.journal import PLANNED, acting_as, acting_as_root
 from kdump.repair.lock import DirectoryLock
+from kdump.repair.places import Places, directories_of
 from kdump.repair.quarantine import Quarantine
+from kdump.repair.schema import REPAIR
+from kdump.storage.log_dir import is_log_dir
 from kdump.storage.names import log_bases
 from kdump.storage.own_files import DIRECTORY
+from kdump.storage.paths import above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from kdump.repair.file_state import FileState
 
 
 def resume(path: str, means: Means | None = None) -> Applied:
@@ -106,19 +111,25 @@ def _reopened(
         where = fields["directory"]
         directory = _open_recorded(path, where)
         stack.callback(os.close, directory)
-        _demand_partition(path, fields, directory, opened.owner)
-        guard.check_directory(where)
+        places = Places(directory, where)
+        stack.callback(places.close)
+        is_of_log_dir = fields["command"] == REPAIR
+        _demand_partitions(path, fields, places, opened.owner)
+        names = [one["name"] for one in fields["changes"]]
+        touched = directories_of(where, [*names, *fields["inputs"]])
+        guard.check_directories(touched)
         stack.enter_context(acting_as(opened.owner, opened.group))
-        lock = stack.enter_context(DirectoryLock(where, means.ops))
-        work = Work(fields, directory, place, means)
+        partitions = [one for one in touched if not is_of_log_dir or one != where]
+        log_dir = where if is_of_log_dir else above(where)
+        lock = stack.enter_context(DirectoryLock(partitions, log_dir, means.ops))
+        work = Work(fields, places, place, means)
         if writes and lock.is_missing and check(work):
             with part_way(work.journal.path):
                 work.journal.note_lock()
             lock.secure()
         if writes and work.journal.fields["lock"]["creates"]:
             lock.adopt()
-        names = [one["name"] for one in fields["changes"]]
-        states: list[tuple[str, FileState | None]] = [(name, state_of(directory, name)) for name in names]
+        states: list[tuple[str, FileState | None]] = [(name, places.state(name)) for name in names]
         with acting_as_root():
             users = means.look({(one.device, one.inode): name for name, one in states if one is not None})
         if users.found:
@@ -141,12 +152,18 @@ def _open_recorded(path: str, where: str) -> int:
     return directory
 
 
-def _demand_partition(path: str, fields: dict[str, Any], directory: int, owner: int) -> None:
-    """Refuse a directory without a log, and root's help with files that are not those of the journal's owner."""
-    if not log_bases(os.listdir(directory)):
-        raise RefusedError(f"{path}: directory {fields['directory']} is not a partition directory: it has no log")
-    for name in (*fields["inputs"], *(one["name"] for one in fields["changes"])):
-        state = state_of(directory, name)
+def _demand_partitions(path: str, fields: dict[str, Any], places: Places, owner: int) -> None:
+    """Refuse directories without a log, and root's help with files that are not those of the journal's owner."""
+    names = [*fields["inputs"], *(one["name"] for one in fields["changes"])]
+    for name in dict.fromkeys(os.path.dirname(one) for one in names):
+        where = os.path.join(fields["directory"], name) if name else fields["directory"]
+        if fields["command"] == REPAIR and not name:
+            if not is_log_dir(where):
+                raise RefusedError(f"{path}: directory {where} is not a log directory: no file of one is in it")
+        elif not log_bases(os.listdir(places.of(os.path.join(name, "any"))[0])):
+            raise RefusedError(f"{path}: directory {where} is not a partition directory: it has no log")
+    for name in names:
+        state = places.state(name)
         if state is None:
             continue
         file = os.path.join(fields["directory"], name)

@@ -24,15 +24,30 @@ from kdump.storage.json_rules import (
     one_of,
     text,
 )
-from kdump.storage.names import parse_name
+from kdump.storage.names import parse_name, parse_partition
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from kdump.storage.json_rules import Rule
 
-__all__ = ["ARMED", "CUT", "DONE", "PLANNED", "UNDOING", "UNDONE", "VERSION", "BadValueError", "check_journal"]
+__all__ = [
+    "ARMED",
+    "CUT",
+    "DONE",
+    "PLANNED",
+    "REPAIR",
+    "UNDOING",
+    "UNDONE",
+    "VERSION",
+    "BadValueError",
+    "check_journal",
+    "names_aside",
+]
 
 PLANNED, ARMED, DONE, UNDOING, UNDONE = "planned", "armed", "done", "undoing", "undone"
 CUT = "cut.records"
+REPAIR = "repair"
+"""The command whose journal names files of several directories: NAME, or PARTITION/NAME."""
 VERSION = 1
 _MOST_ID = 2**32 - 2  # the next one means: leave it as it is
 _RIGHTS = 0o777  # without setuid, setgid and sticky
@@ -79,9 +94,17 @@ def _patch(value: object, path: str) -> None:
         raise BadValueError(path, "puts bytes in the place of another number of bytes")
 
 
+def _place(value: object, path: str) -> None:
+    """A name that stays in its directory, or one in a directory right below that."""
+    text(value, path)
+    assert isinstance(value, str)
+    for part in value.split("/", 1):
+        name(part, path)
+
+
 _CHANGE = fields(
     {
-        "name": name,
+        "name": _place,
         "action": one_of("create", "rebuild-index", "replace", "truncate", "empty", "delete", "patch"),
         "before": maybe(fields({**_METADATA, "sha256": maybe(_SHA256)})),
         "after": maybe(fields({"size": _SIZE, "sha256": _SHA256})),
@@ -98,7 +121,7 @@ _JOURNAL = fields(
     {
         "version": one_of(VERSION),
         "kdump": text,
-        "command": one_of("reindex", "truncate", "patch-header"),
+        "command": one_of("reindex", "truncate", "patch-header", REPAIR),
         "argv": items(text),
         "user": fields({"uid": _ID, "euid": _ID, "gid": _ID}),
         "host": text,
@@ -106,7 +129,7 @@ _JOURNAL = fields(
         "partition": name,
         "planId": hexes(16),
         "lock": fields({"how": text, "creates": one_of(False, True)}),
-        "inputs": members(name, _INPUT),
+        "inputs": members(_place, _INPUT),
         "changes": items(_CHANGE, 1),
         "bytesLost": _SIZE,
         "recordsLost": number(MIN_LONG, MAX_LONG),
@@ -133,12 +156,21 @@ _OF_COMMAND = {
     "reindex": {"create", "rebuild-index", "replace"},
     "truncate": {"create", "rebuild-index", "replace", "truncate", "empty", "delete"},
     "patch-header": {"patch"},
+    REPAIR: {"create", "rebuild-index", "replace", "truncate", "patch"},
 }
 _OF_KIND = {
     FileKind.LOG: {"truncate", "empty", "delete", "patch"},
     **{kind: {"create", "rebuild-index", "replace", "delete"} for kind in _INDEXES},
     FileKind.SNAPSHOT: {"create", "replace", "delete"},
     FileKind.EPOCHS: {"create", "replace", "delete"},
+    FileKind.PARTITION_METADATA: {"create", "replace"},
+}
+_OF_LOG_DIR = {
+    FileKind.RECOVERY_POINT: {"replace"},
+    FileKind.REPLICATION: {"replace"},
+    FileKind.LOG_START: {"replace"},
+    FileKind.CLEANER: {"replace"},
+    FileKind.META_PROPERTIES: {"create", "replace"},
 }
 
 
@@ -161,26 +193,52 @@ def check_journal(journal: object) -> dict[str, Any]:
         seen.add(change["name"])
         if change["action"] not in _OF_COMMAND[journal["command"]]:
             raise BadValueError(f"{path}.action", f"is not one of {journal['command']}")
-        _check_change(change, path)
-    if sum(one["cut"] is not None for one in journal["changes"]) > 1:
+        _check_change(change, path, at, of_log_dir=journal["command"] == REPAIR)
+    if journal["command"] != REPAIR and sum(one["cut"] is not None for one in journal["changes"]) > 1:
         raise BadValueError("changes", "cut more than one log")
     for one in journal["inputs"]:
-        _file_kind(one, f"inputs.{one}")
+        _actions(one, f"inputs.{one}", of_log_dir=journal["command"] == REPAIR)
     return journal
 
 
-def _file_kind(file: str, path: str) -> FileKind:
-    found = parse_name(file)
-    if not found.is_live or found.uuid is not None or found.kind not in _OF_KIND:
+def _actions(file: str, path: str, *, of_log_dir: bool) -> set[str]:
+    """What may be done to a file, by its name."""
+    directory, _, last = file.rpartition("/")
+    found = parse_name(last)
+    known = _OF_KIND if directory or not of_log_dir else _OF_LOG_DIR
+    is_partition = not directory or (of_log_dir and parse_partition(directory) is not None)
+    if not is_partition or not found.is_live or found.uuid is not None or found.kind not in known:
         raise BadValueError(path, "is not a file of a partition that kdump repairs")
-    return found.kind
+    return known[found.kind]
 
 
-def _check_change(change: dict[str, Any], path: str) -> None:
+class Aside(TupleValue):
+    """The names in the quarantine of what a change takes away, or brings."""
+
+    cut: str
+    old: str
+    new: str
+
+
+def names_aside(file: str, number: int) -> Aside:
+    """Return the names in the quarantine of what belongs to a file.
+
+    Args:
+        file: as the journal names it; with a directory, files of the same name in others have the number of theirs.
+        number: of the change.
+    """
+    directory, _, last = file.rpartition("/")
+    if not directory:
+        return Aside(CUT, f"old.{last}.bin", f"new.{last}.bin")
+    return Aside(f"cut.{number}.records", f"old.{number}.{last}.bin", f"new.{number}.{last}.bin")
+
+
+def _check_change(change: dict[str, Any], path: str, at: int, *, of_log_dir: bool) -> None:
     """Check the fields that depend on each other: an action and its parts, names, sizes and hashes."""
-    kind, file, action = _file_kind(change["name"], f"{path}.name"), change["name"], change["action"]
-    if action not in _OF_KIND[kind]:
-        raise BadValueError(f"{path}.action", f"is not done to {file}")
+    place, action = change["name"], change["action"]
+    if action not in _actions(place, f"{path}.name", of_log_dir=of_log_dir):
+        raise BadValueError(f"{path}.action", f"is not done to {place}")
+    aside, file = names_aside(place, at), place.rpartition("/")[2]
     shape = _SHAPES[action]
     for part in (_BEFORE, _AFTER, _CUTS, _PATCHES, _SAVED, _NEW):
         if bool(change[part]) != (part in shape):
@@ -190,8 +248,8 @@ def _check_change(change: dict[str, Any], path: str) -> None:
     derived = {
         "back": f"kdump-{file}-{mark}-back.tmp",
         "temporary": f"kdump-{file}-{mark}.tmp" if _NEW in shape else None,
-        "new": f"new.{file}.bin" if _NEW in shape else None,
-        "saved": None if _SAVED not in shape else CUT if _CUTS in shape else f"old.{file}.bin",
+        "new": aside.new if _NEW in shape else None,
+        "saved": None if _SAVED not in shape else aside.cut if _CUTS in shape else aside.old,
     }
     for key, wanted in derived.items():
         if change[key] != wanted:

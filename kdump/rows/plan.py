@@ -1,8 +1,11 @@
-"""The row of reindex, truncate and patch-header."""
+"""The row of reindex, truncate, patch-header and repair."""
 
 from __future__ import annotations
 
 from kdump.row import Kind, Row, column
+
+KINDS = ("index", "header", "epochs", "checkpoint", "partition-metadata", "meta-properties", "snapshot")
+"""What `repair` mends."""
 
 
 class Operation(Row):
@@ -23,7 +26,7 @@ class Operation(Row):
 class Planned(Row, name="plan"):
     """What a repair would do to one partition directory, or has done."""
 
-    command: str = column(Kind.WORD, "the repair", words=("reindex", "truncate", "patch-header"))
+    command: str = column(Kind.WORD, "the repair", words=("reindex", "truncate", "patch-header", "repair"))
     plan_id: str = column(Kind.WORD, "what --plan-id takes: by it the plan is known again")
     partition: str = column(Kind.PARTITION, "name of the directory")
     directory: str  # as the user wrote it
@@ -39,6 +42,12 @@ class Planned(Row, name="plan"):
     )
     log_end_offset: int | None = column(Kind.OFFSET, "afterwards; null where it is not known", default=None)
     announces: tuple[str, ...] = column(Kind.TEXT, "what to know before it is done", default=())
+    kind: str | None = column(
+        Kind.WORD,
+        "of repair, which has a row for each change: what is mended; else null",
+        words=KINDS,
+        default=None,
+    )
     kept: int = 0  # files of the kinds that the command is about and that are left alone
     journal: str | None = None  # path of the journal, when it is done; None when nothing was done
     arguments: tuple[str, ...] = ()  # what to write after the command to have it done

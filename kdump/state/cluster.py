@@ -7,16 +7,19 @@ that each change has its record.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.finding import Severity
 from kdump.format.java_values import ABOVE_ALL
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.item import Progress
 from kdump.rows.coordinators import ChangeRow, ClusterOrigin, ClusterRow, NodeDirectory, Remark
 from kdump.state.cluster_check import check
 from kdump.state.copies import Copies, told_once
 from kdump.state.metadata_image import TOPIC_CONFIG, Secret, SetBy, same
 from kdump.state.metadata_log import MetadataLog, Until
-from kdump.state.partition_log import up_to
+from kdump.state.partition_log import result_of, up_to
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_TOPIC
 from kdump.value import Value
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.finding import Finding
-    from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
     from kdump.rows.coordinators import CopyChosen, Horizon
     from kdump.state.metadata_image import MetadataImage
@@ -76,6 +78,36 @@ class ClusterOptions(Value):
         if self.diff is not None:
             return tuple(Until(when) for when in self.diff)
         return (Until(self.at, self.at_offset),)
+
+
+def sound_image(paths: list[str]) -> MetadataImage | None:
+    """Return the state at the end of a metadata log, None where it has damage, or where older records are missing.
+
+    Args:
+        paths: directories of the metadata log, as the user wrote them; the copy that a leader would have counts.
+    """
+    held: list[Finding | OpenFailure] = []
+    copies = Copies(paths, held.append)
+    if KEY not in copies.partitions:
+        return None
+    limits = ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
+    directory, _ = copies.choose(KEY, limits.max_batch_bytes)
+    log = MetadataLog(directory, limits, held.append)
+    begun = result_of(_at_end(log))
+    directory.close()
+    # what is wrong with the checkpoints of the log directory says nothing of the metadata log
+    own = [one for one in held if isinstance(one, OpenFailure) or _is_below(directory.path, one.file)]
+    is_damaged = any(isinstance(one, OpenFailure) or one.severity is Severity.ERROR for one in own)
+    return begun.image if begun.image.is_whole and not is_damaged else None
+
+
+def _is_below(directory: str, file: str) -> bool:
+    return os.path.dirname(os.path.abspath(file)) == os.path.abspath(directory)
+
+
+def _at_end(log: MetadataLog) -> Steps[Begun]:
+    (end,) = yield from log.cuts([Until()])
+    return (yield from log.fold((yield from log.begin(end, keep_origins=False)), end))
 
 
 def cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]:

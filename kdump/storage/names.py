@@ -58,6 +58,8 @@ TEMPORARY = frozenset(("deleted", "swap", "cleaned", "tmp", "part"))
 
 SWAP = "compaction or a split was about to finish: a broker puts it in the place of what it covers"
 """What a `.swap` file means for the next start of a broker."""
+STRAY_WITHOUT_ID = "the file is missing: a KRaft broker renames the directory to -stray when it starts"
+"""What a missing partition.metadata means for the next start of a broker."""
 SWAP_REMEDY = "leave it where it is: a broker puts it in place when it starts, and kdump salvage reads it so"
 
 _BY_SUFFIX = {

@@ -142,7 +142,7 @@ def test_a_selection_holds_for_patterns_and_files(verb: str, tmp_path: Path) -> 
 # --- statuses -----------------------------------------------------------------------------------------------
 MISSING: dict[str, Sequence[str]] = {
     "dump": [], "verify": [], "find-offset": ["1"], "find-time": ["max"], "retention": [], "du": [],
-    "reindex": [], "truncate": ["--at-damage"], "patch-header": [], "salvage": ["--to", "OUT"],
+    "repair": [], "reindex": [], "truncate": ["--at-damage"], "patch-header": [], "salvage": ["--to", "OUT"],
     "undo": [], "resume": [],
     "carve": ["--to", "OUT"], "export": ["--to", "OUT"], "groups": [], "transactions": [], "cluster": [],
 }  # fmt: skip
@@ -164,7 +164,7 @@ def test_a_missing_path_is_10_in_every_verb(verb: str, more: list[str], tmp_path
     assert b"nothing-here" in run.stderr
 
 
-WRITERS = {"reindex", "truncate", "patch-header", "undo", "resume"}
+WRITERS = {"repair", "reindex", "truncate", "patch-header", "undo", "resume"}
 
 
 @pytest.mark.parametrize("verb", MISSING)
@@ -224,10 +224,12 @@ def broken(folder: Path, *places: tuple[str, int]) -> Path:
     ("place", "args"),
     [
         (INDEX, ["reindex"]),
+        (INDEX, ["repair"]),
+        (HEADER, ["repair"]),
         (HEADER, ["patch-header"]),
         (RECORD, ["truncate", "--at-damage", "--with-later-segments"]),
     ],
-    ids=["reindex", "patch-header", "truncate"],
+    ids=["reindex", "repair-index", "repair-header", "patch-header", "truncate"],
 )
 def test_a_dry_run_that_would_change_something_is_7(place: tuple[str, int], args: list[str], tmp_path: Path) -> None:
     log_dir = broken(tmp_path, place)

@@ -160,7 +160,7 @@ def test_help_of_what_is_no_command_names_the_nearest_one(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["fix", "x"], "'fix': kdump verify PATH says which repair fits: reindex, patch-header, truncate or salvage"),
+        (["fix", "x"], "'fix': kdump repair PATH mends what is safe; kdump verify PATH says what fits the rest"),
         (["cat", "x"], "'cat': kdump dump PATH --print-data-log"),
         (["find-time", "x", "-2h"], "'-2h' is no option; did you mean now-2h?"),
         (["groups", "x", "--at", "2h"], "did you mean now-2h?"),

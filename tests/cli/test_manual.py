@@ -53,6 +53,7 @@ PAGES = [
     "kdump-find-offset.1",
     "kdump-find-time.1",
     "kdump-retention.1",
+    "kdump-repair.1",
     "kdump-reindex.1",
     "kdump-truncate.1",
     "kdump-patch-header.1",

@@ -33,6 +33,7 @@ from kdump.repair.apply import apply
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.lock import DirectoryLock, users_of
 from kdump.repair.patch_header import plan_patches
+from kdump.repair.places import Places
 from kdump.repair.reasons import Reasons
 from kdump.repair.reindex import ReindexOptions, plan_reindex
 from kdump.repair.resume_undo import resume, undo
@@ -40,6 +41,7 @@ from kdump.repair.truncate import CutTarget, LogDamage, plan_truncate
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
+from kdump.storage.paths import above
 from tests.support.damage_cases import Damage as Case
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import name, segment, write
@@ -377,7 +379,7 @@ def several_headers(log_dir: Path) -> Path:
     data = bytearray((log_dir / PARTITION / name(10)).read_bytes())
     data[len(BATCHES[5]) + 16] = 3
     (log_dir / PARTITION / name(10)).write_bytes(data)
-    dress(log_dir)
+    dress(log_dir / PARTITION)
     return log_dir
 
 
@@ -540,7 +542,7 @@ def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: 
     assert (plan["logEndOffsetBefore"], plan["offsetsLost"]) == (16, 10)
     assert list(plan) == [
         "type", "command", "planId", "partition", "operations", "bytesLost", "recordsLost", "offsetsLost",
-        "logEndOffsetBefore", "logEndOffset", "announces",
+        "logEndOffsetBefore", "logEndOffset", "announces", "kind",
     ]  # fmt: skip
 
 
@@ -798,7 +800,8 @@ def test_a_repair_that_cannot_write_its_output_says_that_it_is_done(command: str
     )
     assert (done.exit, done.stderr.decode()) == (5, CANNOT_WRITE + told)
     done = run_on_full_disk(("undo", journal.parent, "--apply"), tmp_path)
-    assert (done.exit, done.stderr.decode()) == (5, f"{CANNOT_WRITE}kdump: undone: {partition} is restored\n")
+    whole = partition.parent if command == "repair" else partition
+    assert (done.exit, done.stderr.decode()) == (5, f"{CANNOT_WRITE}kdump: undone: {whole} is restored\n")
     assert seen(partition) == before
 
 
@@ -1126,7 +1129,7 @@ def test_files_with_two_names_links_and_directories_open_to_all_are_refused(tmp_
     refused(plan, tmp_path / "q", "symbolic link")
     index.unlink()
     index.write_bytes(data)
-    dress(tmp_path / "logs")
+    dress(tmp_path / "logs" / PARTITION)
     partition.chmod(0o777)
     refused(plan_of_reindex(partition), tmp_path / "q", "chmod o-w")
 
@@ -1154,7 +1157,7 @@ def test_what_a_broker_only_removes_is_left_to_it(command: str, tmp_path: Path) 
     leftovers = {f"{one}.{suffix}" for one in (name(0), name(0, "index")) for suffix in ("deleted", "cleaned")}
     for one in leftovers:
         (partition / one).write_bytes(b"left over")
-    dress(tmp_path / "logs")
+    dress(tmp_path / "logs" / PARTITION)
     done = scenario.run(tmp_path)
     for start in Start:
         outcome = load(facts_of(partition).replace(interval=0), start, wants_contents=True)
@@ -1355,7 +1358,7 @@ def test_files_of_different_owners_are_refused_and_others_files_too(tmp_path: Pa
     partition = broken_indexes(tmp_path / "logs")
     os.chown(partition / name(0, "timeindex"), 77, 77)
     refused(plan_of_reindex(partition), tmp_path / "q", "different owners")
-    dress(tmp_path / "logs")
+    dress(tmp_path / "logs" / PARTITION)
     plan = plan_of_reindex(partition)
     for path in (tmp_path, tmp_path / "logs", partition, *tmp_path.parents):
         if (
@@ -1371,7 +1374,7 @@ def test_files_of_different_owners_are_refused_and_others_files_too(tmp_path: Pa
             os.setgroups([])
             os.setgid(4321)
             os.setuid(4321)
-            guard.check_plan(plan, os.open(partition, os.O_RDONLY))
+            guard.check_plan(plan, Places(os.open(partition, os.O_RDONLY), str(partition)))
         except RefusedError as error:
             status = 0 if "another user" in error.sentence else 2
         except OSError:
@@ -1450,7 +1453,7 @@ def test_a_lock_that_a_broker_holds_is_respected(tmp_path: Path) -> None:
 def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
     lock = tmp_path / "logs" / ".lock"
-    with DirectoryLock(str(partition), Quick()) as held_here:
+    with DirectoryLock([str(partition)], above(str(partition)), Quick()) as held_here:
         assert held_here.is_missing
         assert not lock.exists()
         held_here.secure()
@@ -1465,7 +1468,7 @@ def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         file.close()
-        with pytest.raises(RefusedError) as raised, DirectoryLock(str(partition), Quick()):
+        with pytest.raises(RefusedError) as raised, DirectoryLock([str(partition)], above(str(partition)), Quick()):
             pass
         assert raised.value.locked
     assert not (tmp_path / "logs" / ".lock").exists()
@@ -1474,16 +1477,19 @@ def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
 def test_a_lock_file_of_a_broker_stays(tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
     (tmp_path / "logs" / ".lock").write_bytes(b"")
-    with DirectoryLock(str(partition), Quick()):
+    with DirectoryLock([str(partition)], above(str(partition)), Quick()):
         pass
     assert (tmp_path / "logs" / ".lock").exists()
 
 
 def test_a_copy_outside_of_a_log_directory_is_locked_without_a_file(tmp_path: Path) -> None:
     partition = write(tmp_path / "evidence" / PARTITION, segment(0, BATCHES[:2], interval=0))
-    with DirectoryLock(str(partition), Quick()):
+    with DirectoryLock([str(partition)], above(str(partition)), Quick()):
         assert [path.name for path in (tmp_path / "evidence").iterdir()] == [PARTITION]
-        with pytest.raises(RefusedError, match="another kdump"), DirectoryLock(str(partition), Quick()):
+        with (
+            pytest.raises(RefusedError, match="another kdump"),
+            DirectoryLock([str(partition)], above(str(partition)), Quick()),
+        ):
             pass
     assert TIME
 

@@ -65,7 +65,8 @@ class Stage:
 
     @property
     def partition(self) -> Path:
-        return self.root / "logs" / PARTITION
+        """What the scenario changes: a partition, or all of its log directory."""
+        return self.root / "logs" / self.scenario.place
 
     def build(self) -> dict[str, Seen]:
         shutil.rmtree(self.root, ignore_errors=True)
@@ -172,7 +173,7 @@ class Stage:
         assert state_of(journal) == "done"
         assert contents(self.partition) == self.after
         for one, file in seen(self.partition).items():
-            like = self.before.get(one) or self.before[name(0)]
+            like = self.before.get(one) or self.before[name(0)]  # each file of a log directory was there
             assert file._replace(data=b"", modified=0) == like._replace(data=b"", modified=0), one
         assert not self.lock_is_left()
 
@@ -305,7 +306,12 @@ def test_a_full_disk_before_anything_is_seen_is_said_to_have_changed_nothing(sta
         assert seen(stage.partition) == stage.before
 
 
-TARGETS = {"reindex": name(0, "timeindex"), "truncate": name(0), "patch-header": name(0)}
+TARGETS = {
+    "reindex": name(0, "timeindex"),
+    "truncate": name(0),
+    "patch-header": name(0),
+    "repair": f"{PARTITION}/{name(0, 'timeindex')}",
+}
 
 
 @pytest.mark.parametrize("command", TARGETS)
@@ -360,7 +366,7 @@ def test_a_crash_that_loses_or_tears_what_was_not_waited_for_loses_nothing(stage
 def label(stage: Stage, path: str) -> str:
     """What a descriptor that is waited for is."""
     folder, one = os.path.split(path)
-    if path == str(stage.partition):
+    if path in (str(stage.partition), str(stage.root / "logs" / PARTITION)):
         return "partition"
     if path in (str(stage.root), str(stage.root / "q")):
         return "root"
@@ -373,6 +379,7 @@ WAITS = {
     "reindex": {"root", "quarantine", "journal", "new", "old", "kdump", "partition"},
     "truncate": {"root", "quarantine", "journal", "new", "old", "cut", "kdump", "partition", "log"},
     "patch-header": {"root", "quarantine", "journal", "log"},
+    "repair": {"root", "quarantine", "journal", "new", "old", "kdump", "partition", "log"},
 }
 
 

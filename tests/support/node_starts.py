@@ -42,8 +42,8 @@ DIRECTORIES = "BSKU5asYTV60pAFfbdfcDw", "CSKU5asYTV60pAFfbdfcDw"
 METADATA = FIXTURES / "kafka-4.3.1" / "clean" / "node1" / "__cluster_metadata-0"
 SEED = 7  # of the nodes in fixtures/nodes
 LARGEST = 60_000  # bytes of a partition
-_SETTINGS = "process.roles=broker\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
-_LISTENERS = "controller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://localhost:9092\n"
+SETTINGS_OF_NODES = "process.roles=broker\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
+LISTENERS = "controller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://localhost:9092\n"
 _ODD = "lost+found", "orders", "t-x", "backup-", "remote-log-index-cache", "-1", "t-99999999999"
 
 
@@ -142,7 +142,7 @@ def make_node(root: Path, chance: random.Random, sources: Sequence[Path]) -> Nod
         _harm(chance.choice(log_dirs), chance)
     interval = f"log.index.interval.bytes={chance.choice((0, 64, 512, 4096))}\n"
     config = root / "server.properties"
-    config.write_text(f"{_SETTINGS}{_LISTENERS}{interval}log.dirs={','.join(map(str, log_dirs))}\n")
+    config.write_text(f"{SETTINGS_OF_NODES}{LISTENERS}{interval}log.dirs={','.join(map(str, log_dirs))}\n")
     return Node(config, log_dirs)
 
 

@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.broker.config import Config
 from kdump.broker.load.log_manager import LoadSettings
+from kdump.checks.options import VerifyOptions
+from kdump.checks.run import verify
+from kdump.finding import Finding
+from kdump.item import PartitionChecked
 from kdump.repair.apply import Applied, Means, apply
 from kdump.repair.lock import Users
+from kdump.repair.mending import LogDirFindings, RepairOptions, plan_repair
 from kdump.repair.patch_header import plan_patches
 from kdump.repair.reasons import Reasons
 from kdump.repair.reindex import ReindexOptions, plan_reindex
 from kdump.repair.truncate import CutTarget, LogDamage, plan_truncate
 from kdump.storage.fsops import FileOps
+from kdump.storage.log_dir import LogDir
 from tests.support.partitions import name, segment, snapshot, write
 from tests.support.segments import TIME, batch
 from tests.support.verify_runs import findings_of, loud
@@ -92,13 +98,13 @@ def intact(log_dir: Path) -> Path:
     (log_dir / "meta.properties").write_text(
         "version=1\ncluster.id=c\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"
     )
-    dress(log_dir)
+    dress(log_dir / PARTITION)
     return log_dir / PARTITION
 
 
-def dress(log_dir: Path) -> None:
-    """Give all files an owner, rights, dates and attributes of their own, as far as this user may."""
-    for path in (log_dir / PARTITION).iterdir():
+def dress(directory: Path) -> None:
+    """Give all files in a directory an owner, rights, dates and attributes of their own, as far as this user may."""
+    for path in (path for path in directory.iterdir() if path.is_file()):
         path.chmod(0o640)
         if os.geteuid() == 0:
             os.chown(path, _OWNER, _OWNER + 1)
@@ -118,20 +124,27 @@ class Seen(NamedTuple):
     attributes: dict[str, bytes]
 
 
+def _files(directory: Path) -> list[Path]:
+    """All files below a directory but the lock."""
+    return [path for path in directory.rglob("*") if path.name != ".lock" and not path.is_dir()]
+
+
 def seen(directory: Path) -> dict[str, Seen]:
-    """All files of a directory."""
+    """All files below a directory."""
     found = {}
-    for path in directory.iterdir():
+    for path in _files(directory):
         status = path.stat()
         attributes = {key: os.getxattr(path, key) for key in os.listxattr(path)}
         owner = status.st_uid, status.st_gid
-        found[path.name] = Seen(path.read_bytes(), owner, stat.S_IMODE(status.st_mode), status.st_mtime_ns, attributes)
+        found[str(path.relative_to(directory))] = Seen(
+            path.read_bytes(), owner, stat.S_IMODE(status.st_mode), status.st_mtime_ns, attributes
+        )
     return found
 
 
 def contents(directory: Path) -> dict[str, bytes]:
     """Only the bytes."""
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
+    return {str(path.relative_to(directory)): path.read_bytes() for path in _files(directory)}
 
 
 def journals(quarantine: Path) -> list[Path]:
@@ -153,7 +166,7 @@ def broken_indexes(log_dir: Path) -> Path:
     (partition / name(0, "timeindex")).write_bytes(bytes(48))
     with (partition / name(10, "index")).open("ab") as file:
         file.write(b"abc")
-    dress(log_dir)
+    dress(log_dir / PARTITION)
     return partition
 
 
@@ -166,7 +179,7 @@ def broken_headers(log_dir: Path) -> Path:
     data[2 * size + 16] = 3
     data[3 * size + 12] ^= 1
     (partition / name(0)).write_bytes(data)
-    dress(log_dir)
+    dress(log_dir / PARTITION)
     return partition
 
 
@@ -188,11 +201,40 @@ def plan_of_patches(partition: Path) -> Plan:
     return plan_patches(str(log), findings_of(log))
 
 
+def broken_all(log_dir: Path) -> Path:
+    """An index, a header, and small files of the partition and of its log directory are wrong."""
+    partition = intact(log_dir)
+    data = bytearray((partition / name(0)).read_bytes())
+    data[len(BATCHES[0]) + 3] ^= 2
+    (partition / name(0)).write_bytes(data)
+    (partition / name(0, "timeindex")).write_bytes(bytes(48))
+    (partition / "leader-epoch-checkpoint").write_bytes(bytes(15))
+    write(log_dir, {"recovery-point-offset-checkpoint": b"0\n2\ntopic 0 16\n\0\0\n"})
+    (log_dir / "meta.properties").write_bytes(b"version=1\ncluster.id=c\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n\0\0=\n")
+    dress(partition)
+    dress(log_dir)
+    return partition
+
+
+def plan_of_repair(partition: Path) -> Plan:
+    """All that can be mended in the log directory of a partition."""
+    log_dir = partition.parent
+    found = LogDirFindings()
+    for item in verify([str(log_dir)], VerifyOptions(deep=False)):
+        if isinstance(item, Finding):
+            found.see(item)
+        elif isinstance(item, PartitionChecked):
+            found.checked(item)
+    options = RepairOptions(SETTINGS, given={"node.id": "1"})
+    return plan_repair(LogDir(str(log_dir)), found, options, is_named=True)
+
+
 class Scenario(NamedTuple):
     """A command on a partition."""
 
     build: Callable[[Path], Path]
     plan: Callable[[Path], Plan]
+    place: str = PARTITION  # what it changes, below the directory of the logs
 
     def run(self, root: Path, ops: FileOps | None = None) -> Applied:
         """Plan and apply in `root/logs`; the quarantine is `root/q`."""
@@ -203,6 +245,7 @@ SCENARIOS = {
     "reindex": Scenario(broken_indexes, plan_of_reindex),
     "truncate": Scenario(intact, plan_of_truncate),
     "patch-header": Scenario(broken_headers, plan_of_patches),
+    "repair": Scenario(broken_all, plan_of_repair, "."),
 }
 
 

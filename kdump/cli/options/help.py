@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _BEFORE_NOW = pattern(r"-[0-9]+(ms|s|m|h|d)")
 _TIME = pattern(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
-_REPAIRS = ("reindex", "truncate", "patch-header", "undo")
-_OF_PARTITIONS = ("dump", "verify", "retention", "du", "export", "salvage", *_REPAIRS[:3], "find-offset", "find-time")
+_REPAIRS = ("reindex", "truncate", "patch-header", "repair", "undo")
+_OF_PARTITIONS = ("dump", "verify", "retention", "du", "export", "salvage", *_REPAIRS[:4], "find-offset", "find-time")
 _BRIEF, _ROOM = 26, 48  # columns of the names of options in a brief help, and of a text about one
 _MEANT = {
     "--partition": ("it is --topic-partition TOPIC-N", _OF_PARTITIONS),
@@ -33,7 +33,7 @@ _MEANT = {
     "--max-messages": ("--limit N", ("dump",)),
     "--count": ("--stats counts batches and records", ("dump",)),
     "--output": ("write stdout to a file; tables are those of kdump export --to DIR", ("dump", "verify")),
-    "--fix": ("kdump verify PATH says which repair fits", ("verify", "dump")),
+    "--fix": ("kdump repair PATH mends what is safe", ("verify", "dump")),
     "--dry-run": ("without --apply it is a dry run", _REPAIRS),
 }
 """What people try, what to do instead, and the commands for which that is so."""

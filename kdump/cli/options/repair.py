@@ -12,9 +12,11 @@ from kdump.cli.options.help import option
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kdump.broker.load.log_manager import LoadSettings
+
 _OF_PLAN = (
     "to_offset", "to_position", "at_damage", "with_later_segments", "index_interval_bytes", "config", "up_to_damage",
-    "force", "snapshot",
+    "force", "snapshot", "cluster_id", "node_id", "only",
 )  # fmt: skip
 
 apply_option = option(
@@ -52,8 +54,25 @@ def options_of(given: dict[str, Any]) -> Iterator[str]:
         option = f"--{name.replace('_', '-')}"
         if value is True:
             yield option
+        elif isinstance(value, tuple):
+            yield from (word for one in value for word in (option, str(one)))
         elif value is not None and value is not False:
             yield from (option, str(value))
+
+
+def interval_of(directory: str, chosen: LoadSettings) -> int | None:
+    """Return the index.interval.bytes that was given for a topic; None when none was.
+
+    Args:
+        directory: of a partition of it.
+        chosen: the settings.
+    """
+    from kdump.storage.names import parse_partition
+
+    if chosen.interval is not None or not chosen.config.is_given("index.interval.bytes"):
+        return chosen.interval
+    name = parse_partition(os.path.basename(os.path.abspath(directory)))
+    return chosen.config.of_topic(None if name is None else name.topic).index_interval_bytes
 
 
 def segment_bases(path: str) -> tuple[str, frozenset[int] | None] | None:

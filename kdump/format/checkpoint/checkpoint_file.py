@@ -38,6 +38,7 @@ __all__ = [
     "LineEntries",
     "Property",
     "TopicPartitionOffset",
+    "encode_checkpoint",
     "offsets_of",
     "parse_number",
     "read_checkpoint",
@@ -233,6 +234,18 @@ def _entry(kind: FileKind, text: str) -> Entry | JavaComplaint | None:
     if kind is FileKind.EPOCHS:
         return EpochEntry(first, second)
     return TopicPartitionOffset(parts[0], first, second)
+
+
+def encode_checkpoint(entries: Sequence[Sequence[object]]) -> bytes:
+    """Return a file with one entry a line, as a broker writes it.
+
+    Args:
+        entries: the words of each line.
+
+    Source: CheckpointFile.write.
+    """
+    lines = [" ".join(map(str, one)) for one in entries]
+    return "".join(f"{line}\n" for line in ("0", len(lines), *lines)).encode()
 
 
 def offsets_of(entries: Iterable[object]) -> dict[tuple[str, int], int]:

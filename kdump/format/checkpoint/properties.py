@@ -137,6 +137,22 @@ def read_properties(data: bytes) -> dict[str, str]:
     return values
 
 
+def encode_partition_metadata(topic_id: str) -> bytes:
+    """Return a partition.metadata. Source: PartitionMetadata.encode."""
+    return f"version: 0\ntopic_id: {topic_id}".encode("ascii")
+
+
+def encode_properties(values: Mapping[str, str]) -> bytes:
+    """Return a file of Java properties; the values need no escape.
+
+    Args:
+        values: by name, in the order in which they are written.
+
+    Source: PropertiesUtils.writePropertiesFile.
+    """
+    return "".join(f"{name}={value}\n" for name, value in values.items()).encode("ascii")
+
+
 def _judge_properties(
     values: Mapping[str, str], *, is_empty: bool
 ) -> tuple[int | None, list[tuple[str, JavaComplaint]]]:

@@ -10,9 +10,10 @@ from kdump.words.escape import escape
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.rows.plan import Operation, Planned
+    from kdump.rows.verdict import Step
 
 _WORDS = {
     "rebuild-index": ("rebuild", "rebuilt"),
@@ -57,6 +58,20 @@ def plan_lines(plan: Planned, *, quarantine: str | None = None) -> Iterator[str]
         yield f"nothing was changed; plan {plan.plan_id}"
         how = "--apply", "--plan-id", plan.plan_id, "--quarantine", named(quarantine) if quarantine else "DIR"
         yield f"to do it: {command_line(plan.command, *plan.arguments, *how)}"
+
+
+def left_lines(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the lines of what a plan leaves alone.
+
+    Args:
+        steps: what to do about each.
+    """
+    if steps:
+        yield "left alone:"
+    for one in steps:
+        yield f"  {one.n}. {escape(one.why)}"
+        if one.command is not None:
+            yield f"     {one.command}"
 
 
 def taken_back(journal: str) -> str:
