@@ -24,7 +24,7 @@ from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.repair.plan import rows_of
 from kdump.repair.schema import REPAIR
 from kdump.rows.layout import LAYOUTS
-from kdump.rows.verdict import Step
+from kdump.rows.steps import Rank, Step
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean, why_not
 from kdump.tally import Tally
@@ -99,7 +99,6 @@ class Repair:
         self._tally = Tally()
         self._patched: list[str] = []
         self._journals: list[str] = []
-        self._left_alone = 0  # how many things that are not mended were told
         self._told: set[str] = set()  # what was said of paths that cannot be read, and the paths
 
     def expect(self, partitions: int) -> None:
@@ -304,10 +303,11 @@ class Repair:
             self._write(fit(f"{text}\n"))
 
     def _steps(self, plan: Plan) -> list[Step]:
-        """What a plan leaves alone, numbered through."""
-        first = self._left_alone + 1
-        self._left_alone += len(plan.left)
-        return [Step(at, one.command, one.why, partition=one.path) for at, one in enumerate(plan.left, first)]
+        """What to do about what a plan leaves alone, a block for each."""
+        return [
+            Step(1, 1, one.partitions, Rank.RECOMMENDED, condition=None, command=one.command, why=one.why)
+            for one in plan.left
+        ]
 
     def _write(self, text: str) -> None:
         """Write to stdout; where that fails, say which repairs are done: it is no error of theirs."""

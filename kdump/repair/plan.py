@@ -14,8 +14,8 @@ from kdump.repair.places import directories_of
 from kdump.repair.schema import REPAIR
 from kdump.rows.plan import Operation, Planned
 from kdump.storage.directory import DirectoryListing
-from kdump.storage.names import FileKind, parse_name
-from kdump.storage.paths import above
+from kdump.storage.names import FileKind, parse_name, parse_partition
+from kdump.storage.paths import above, base_name
 from kdump.value import Value
 from kdump.words.command import named
 
@@ -111,6 +111,12 @@ class LeftAlone(Value):
     path: str  # of the file or directory
     why: str  # what is wrong, why it is left, and what to do; begins with the path
     command: ShellCommand | None  # that goes on, None where a person acts
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The path of the partition directory that it is, or lies in; none for something of the log directory."""
+        around = self.path, os.path.dirname(self.path)
+        return tuple(one for one in around if parse_partition(base_name(one)))[:1]
 
 
 class Plan(Value):

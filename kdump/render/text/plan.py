@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.rows.plan import Operation, Planned
-    from kdump.rows.verdict import Step
+    from kdump.rows.steps import Step
 
 _WORDS = {
     "rebuild-index": ("rebuild", "rebuilt"),
@@ -68,8 +68,8 @@ def left_lines(steps: Sequence[Step]) -> Iterator[str]:
     """
     if steps:
         yield "left alone:"
-    for one in steps:
-        yield f"  {one.n}. {escape(one.why)}"
+    for number, one in enumerate(steps, 1):
+        yield f"  {number}. {escape(one.why)}"
         if one.command is not None:
             yield f"     {one.command}"
 
