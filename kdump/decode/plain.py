@@ -13,6 +13,7 @@ from kdump.decode.decoded import Decoded
 from kdump.decode.java_text import java_utf8
 from kdump.decode.table import table
 from kdump.decode.wire import RUNTIME, UNDERFLOW
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from kdump.decode.decoded import Decoder
@@ -20,6 +21,21 @@ if TYPE_CHECKING:
 API = "org.apache.kafka.tools.api."
 SERIALIZER = "kafka.serializer."
 NAMES = ("StringDecoder", "DefaultDecoder", "IntegerDecoder", "LongDecoder")
+
+_TYPES = "Boolean|ByteArray|ByteBuffer|Bytes|Double|Float|Integer|List|Long|Short|String|UUID|Void"
+_OTHERS = {
+    "class": pattern(
+        rf"org\.apache\.kafka\.common\.serialization\.(?:Serdes|(?:{_TYPES})(?:Deserializer|Serializer))"
+        r"|java\.lang\.(?:Boolean|Byte|Character|Class|Double|Exception|Float|Integer|Long|Math|Number|Object|Short|String|"
+        r"StringBuffer|StringBuilder|System|Thread|Void)"
+        r"|java\.util\.(?:ArrayList|Date|HashMap|HashSet|LinkedList|Properties|TreeMap|UUID)"
+    ),
+    "interface": pattern(
+        r"org\.apache\.kafka\.common\.serialization\.(?:Deserializer|Serde|Serializer)"
+        r"|java\.lang\.(?:CharSequence|Comparable|Iterable|Runnable)|java\.util\.(?:Collection|List|Map|Set)"
+    ),
+}
+"""Classes of Java and Kafka that are no decoders, and that somebody may give for one."""
 
 Show = Callable[[bytes], "bytes | None"]
 
@@ -60,12 +76,19 @@ def notices(key_class: str, value_class: str, release: str) -> list[str]:
 def java_failure(key_class: str, value_class: str, release: str) -> str | None:
     """Return how Java's run ends over a class name: the text after 'Exception in thread "main" '.
 
-    That is right for a name that no Java class has; of a class that is not a decoder Java says something else.
+    That is right for a name that no class has, and for the classes of Java and Kafka that are known here; for another
+    class Java has other words.
 
-    Source: org.apache.kafka.tools.DumpLogSegments.DumpLogSegmentsOptions.newDecoder
+    Source: org.apache.kafka.tools.DumpLogSegments.DumpLogSegmentsOptions.newDecoder,
+    org.apache.kafka.common.utils.Utils.loadClass, kafka.utils.CoreUtils.createObject (3.9)
     """
     for name in (value_class, key_class):
         if _short_name(name, release) is None:
+            kind = next((kind for kind, names in _OTHERS.items() if names.fullmatch(name)), None)
+            if kind is not None and table(release).fact("wantsProperties"):
+                return f"java.lang.NoSuchMethodException: {name}.<init>(kafka.utils.VerifiableProperties)"
+            if kind is not None:
+                return f"java.lang.ClassCastException: {kind} {name}"
             cause = f"java.lang.ClassNotFoundException: {name}"
             wrapped = table(release).fact("wrapsClassFailure")
             return f"{RUNTIME}: Failed to load decoder class\nCaused by: {cause}" if wrapped else cause

@@ -383,6 +383,22 @@ def test_unknown_classes_are_named_and_java_s_words_are_there() -> None:
     assert plain.java_failure(API + "StringDecoder", API + "LongDecoder", "4.3") is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("class", "java.lang.String"),
+        ("interface", "java.util.Map"),
+        ("class", "org.apache.kafka.common.serialization.StringDeserializer"),
+        ("interface", "org.apache.kafka.common.serialization.Serde"),
+    ],
+)
+def test_a_class_that_is_no_decoder_has_java_s_words(kind: str, name: str) -> None:
+    cast = f"java.lang.ClassCastException: {kind} {name}"
+    missing = f"java.lang.NoSuchMethodException: {name}.<init>(kafka.utils.VerifiableProperties)"
+    found = {release: plain.java_failure(API + "StringDecoder", name, release) for release in ("3.9", "4.2", "4.4")}
+    assert found == {"3.9": missing, "4.2": cast, "4.4": cast}
+
+
 def test_topics_have_their_decoder() -> None:
     topics = {
         "__consumer_offsets": "offsets",
