@@ -33,7 +33,7 @@ from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
 from kdump.render.commentary import fail_to_write, say
-from kdump.rows.lookup import LookupAnswer
+from kdump.rows.lookup import LookupAnswer, NoAnswer
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
@@ -112,16 +112,22 @@ def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (
 @click.command(
     "find-time",
     cls=Command,
-    usual=("--topic", "--print", "--context", "--scan", "--format"),
+    usual=("--topic", "--print", "--context", "--scan", "--reset-csv", "--format"),
     add_help_option=False,
     examples=(
-        "kdump find-time /data/orders-0 now-2h",
         "kdump find-time /data/orders-0 '2026-11-21 14:03' --print",
         "kdump find-time /data 'yesterday 10:00' --topic orders",
+        "kdump find-time /data now-2h --topic orders --reset-csv",
     ),
 )
 @click.argument("path", metavar="PATH")
 @click.argument("time", metavar="TIME")
+@option(
+    "--reset-csv",
+    group="What is shown",
+    is_flag=True,
+    help="Write the file of kafka-consumer-groups.sh --reset-offsets.",
+)
 @_find_options
 def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (click hands over what the options say)
     """Show the first offset at or after a time, as a broker answers it.
@@ -132,7 +138,23 @@ def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (clic
     status: 0 found, 10 nothing there in any partition, 3 damage or an unsound index met on the way, 5 something could
     not be read, or a log.dir without a selection, 2 wrong use.
     """
+    if given["reset_csv"]:
+        _demand_reset(time, given)
     _run("find-time", path, time, time_query, given, times=True)
+
+
+def _demand_reset(time: str, given: dict[str, Any]) -> None:
+    """Refuse what has no place in the file of a reset."""
+    others = {"--print": given["show"], "--context": given["context"] is not None, "--raw": given["raw"]}
+    also = next((name for name, is_given in others.items() if is_given), None)
+    if given["layout"] != "text":
+        also = "--format"
+    if time == STDIN:
+        also = "questions from stdin"
+    if also is not None:
+        raise click.UsageError(
+            f"--reset-csv has a layout of its own, one line a partition: it does not go with {also}."
+        )
 
 
 class FindSink(Protocol):
@@ -303,9 +325,11 @@ class _Run:
                 if self._bar is not None:
                     self._bar.hide()
                 if isinstance(item, LookupAnswer):
-                    has_answer |= item.error is None
+                    takes_end = bool(self._given.get("reset_csv")) and item.no_answer is NoAnswer.NO_TIME
+                    offset = _log_end(finder) if takes_end else item.offset  # a reset to a time goes there
+                    has_answer |= item.error is None or offset is not None
                     self._so_far.add("answer")
-                    self._show(finder, item.replace(partition=name, assumed=self._assumed))
+                    self._show(finder, item.replace(partition=name, assumed=self._assumed, offset=offset))
                     continue
                 self._outcome.see(item)
                 self._so_far.see(item)
@@ -338,6 +362,12 @@ class _Run:
             if error.filename is None:
                 raise
             self.failed(error)
+
+
+def _log_end(finder: Finder) -> int | None:
+    """The log end offset of a partition; None where it has none."""
+    answers = (one for one in finder.answers([time_query("latest")]) if isinstance(one, LookupAnswer))
+    return next(answers).offset
 
 
 def _from_stdin(read: Callable[[str], Query], before_wait: Callable[[], None]) -> Iterator[Query | Bad]:
@@ -386,6 +416,10 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
 
 
 def _sink(path: str, given: dict[str, Any], *, many: bool, of_many: bool) -> FindSink:
+    if given.get("reset_csv"):
+        from kdump.render.text.reset_file import FindReset
+
+        return FindReset(path, notes=given["notes"])
     if given["layout"] != "text":
         from kdump.render.find_rows import FindRows
         from kdump.rows.layout import LAYOUTS

@@ -81,9 +81,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     )
     sink = None
     if given["reset_csv"]:
-        from kdump.render.text.coordinators import ResetCsv
+        from kdump.render.text.reset_file import GroupsReset
 
-        sink = ResetCsv(write, say, asked=len(options.groups))
+        sink = GroupsReset(write, say, asked=len(options.groups))
     by_group = bool(options.groups)
     question = Question(
         "groups" if by_group or not options.topics else "commits",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from kdump.format.index.offset_and_time import PAGE_BYTES
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import ReadLimits
 from kdump.format.record.reader import RecordReader
+from kdump.render.text.reset_file import reset_line
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.scan_windows import COMPILED
@@ -381,6 +383,37 @@ def test_a_log_dir_takes_the_name_of_the_partition() -> None:
     direct = find("find-offset", "plain-0", "45", "--format", "json")
     (line,) = find("find-offset", ".", "45", "--topic-partition", "plain-0", "--format", "json")[1]
     assert json.loads(line) == {**json.loads(direct[1][0]), "file": f"./{json.loads(direct[1][0])['file']}"}
+
+
+def test_the_file_of_a_reset_has_a_line_a_partition_and_the_log_end_where_no_record_is_late_enough() -> None:
+    moment = "1700000077328"
+    status, lines, _ = find("find-time", ".", moment, "--topic", "plain", "--topic-partition", "empty-0", "--reset-csv")
+    answers = find("find-time", ".", moment, "--topic", "plain", "--format", "json")[1]
+    plain = [f"plain,{row['partition'].rpartition('-')[2]},{row['offset']}" for row in map(json.loads, answers)]
+    assert (status, sorted(lines)) == (0, sorted([*plain, "empty,0,0"]))
+    status, lines, stderr = find("find-time", "plain-0", "2099-01-01", "--reset-csv")
+    end = json.loads(find("find-offset", "plain-0", "latest", "--format", "json")[1][0])["offset"]
+    assert (status, lines) == (0, [f"plain,0,{end}"])
+    assert f"the file has the log end, {end}" in " ".join(stderr)
+
+
+def test_a_cell_of_the_file_of_a_reset_is_quoted_where_a_reader_would_take_it_apart() -> None:
+    assert reset_line("orders", 3, 17) == "orders,3,17\n"
+    assert reset_line("orders", 3, 17, 'a,"b"\n') == '"a,""b""\n",orders,3,17\n'
+
+
+@pytest.mark.parametrize("also", [["--print"], ["--context", "1"], ["--format", "json"], ["--raw"]])
+def test_the_file_of_a_reset_has_no_room_for_more(also: list[str]) -> None:
+    assert find("find-time", "plain-0", "max", "--reset-csv", *also)[0] == 2
+    assert find("find-time", "plain-0", "-", "--reset-csv")[0] == 2
+
+
+def test_a_partition_without_an_answer_is_left_out_of_the_file_of_a_reset(tmp_path: Path) -> None:
+    shutil.copytree(NODE / "plain-0", tmp_path / "plain-0")
+    (tmp_path / "empty-1").mkdir()
+    asked = ("find-time", ".", "max", "--topic", "plain", "--topic", "empty", "--reset-csv")
+    status, lines, stderr = find(*asked, cwd=tmp_path)
+    assert (status, len(lines), "empty-1" in " ".join(stderr)) == (10, 1, True)
 
 
 def test_one_log_is_asked_alone() -> None:
