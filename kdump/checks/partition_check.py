@@ -405,7 +405,6 @@ class PartitionCheck:
         if self.name is None or self.name.state not in ("", "future") or self._is_raft_log:
             return
         log_dir = self.directory.log_dir
-        log_dir.file(FileKind.META_PROPERTIES)  # it is judged later, and read once
         if log_dir.is_kraft:
             severity = Severity.NOTE if log_dir.is_held else Severity.WARNING
             values = {"why": STRAY_WITHOUT_ID, "remedy": WRITE_TOPIC_ID}

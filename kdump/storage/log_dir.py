@@ -96,20 +96,26 @@ class LogDir:
     def file(self, kind: FileKind) -> StateFile:
         """Return one of its text files; `failure` tells that there is none."""
         if kind not in self._files:
-            from kdump.storage.state_file import StateFile  # its parsers cost milliseconds
-
-            self._files[kind] = StateFile(self.path_of(kind), kind, self.cache)
+            self._files[kind] = self._meta_properties if kind is FileKind.META_PROPERTIES else self._open(kind)
             self.on_read(self._files[kind])
         return self._files[kind]
+
+    def _open(self, kind: FileKind) -> StateFile:
+        from kdump.storage.state_file import StateFile  # its parsers cost milliseconds
+
+        return StateFile(self.path_of(kind), kind, self.cache)
+
+    @cached_property
+    def _meta_properties(self) -> StateFile:
+        """The file, whether somebody judges it or asks for what it says only: it is read once."""
+        return self._open(FileKind.META_PROPERTIES)
 
     @cached_property
     def properties(self) -> dict[str, str | int | None]:
         """What meta.properties says: `node.id` (of old releases `broker.id`), `directory.id`, `cluster.id` ..."""
         from kdump.format.checkpoint.text_lines import Property
-        from kdump.storage.state_file import StateFile  # not `file`: whoever asks here does not judge it
 
-        kind = FileKind.META_PROPERTIES
-        entries = (self._files.get(kind) or StateFile(self.path_of(kind), kind, self.cache)).entries
+        entries = self._meta_properties.entries  # not `file`: whoever asks here does not judge it
         return {one.name: one.value for one in entries if isinstance(one, Property)}
 
     def property_text(self, name: str) -> str | None:

@@ -166,7 +166,7 @@ def test_findings_of_a_dump_are_wrapped_too_and_kafkas_own_words_are_not(tmp_pat
         (["dump", "--follow", "--committed", "."], "--follow shows batches as they come, and"),
         (["dump", "--partition", "t-0", "."], "no option '--partition': it is"),
         (["export", ".", "--table", "records", "--to", "x", "--format", "xml"], "Invalid value for"),
-        (["repair", "."], "no command 'repair':"),
+        (["fix", "."], "no command 'fix':"),
     ],
 )
 def test_a_mistake_in_the_use_is_wrapped_and_its_command_is_not(args: list[str], said: str, tmp_path: Path) -> None:
