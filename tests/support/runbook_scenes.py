@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _PLAIN = FIXTURES / "damage" / "intact" / "none" / "logdir"
 _OTHER = FIXTURES / "kafka-4.3.1" / "clean" / "node2"
 _NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+_METADATA = "__cluster_metadata-0"
+_DIRECTORIES = {2: "MYphCQC7bftdn-X-E8Xfpg", 3: "owOtN3BBvzljZe9TRgizWw"}  # as the brokers told the controller
 _LOG = f"orders-0/{119:020}.log"
 _INDEX = f"orders-0/{119:020}.index"
 
@@ -74,6 +76,22 @@ def deleted(folder: Path) -> None:
     with gzip.open(FIXTURES / "carve" / "ext4.img.gz") as image:
         (folder / "disk.img").write_bytes(image.read())
     shutil.copytree(_OTHER, folder / "broker2")
+
+
+def controllers_lost(folder: Path) -> None:
+    """The volumes of two brokers, one of which has not read the end of the metadata log, and of a formatted controller."""
+    for number in (2, 3):
+        volume = folder / f"volume{number}"
+        shutil.copytree(_NODE / _METADATA, volume / _METADATA)
+        meta = (_NODE / "meta.properties").read_text("ascii")
+        directory = meta.partition("directory.id=")[2].split()[0]
+        meta = meta.replace("node.id=1", f"node.id={number}").replace(directory, _DIRECTORIES[number])
+        (volume / "meta.properties").write_text(meta, "ascii")
+    log = folder / "volume3" / _METADATA / f"{0:020}.log"
+    log.write_bytes(log.read_bytes()[:-200])
+    controller = folder / "volume1"
+    (controller / _METADATA).mkdir(parents=True)
+    shutil.copy(_NODE / "meta.properties", controller)
 
 
 def torn_checkpoint(folder: Path) -> None:
@@ -137,6 +155,7 @@ SCENES: dict[str, Callable[[Path], None]] = {
     "A DISK WITH BAD SECTORS": bad_sectors,
     "ALL REPLICAS DAMAGED": scratched,
     "A LOG.DIR DELETED BY MISTAKE": deleted,
+    "A CLUSTER WHOSE CONTROLLERS ARE LOST": controllers_lost,
     "A BROKER THAT DOES NOT START AFTER A CRASH": torn_checkpoint,
     "A CORRUPT INDEX": corrupt_index,
     "OFFSETS THAT CONSUMERS CANNOT PASS": impassable,
