@@ -164,14 +164,18 @@ class Move(Value):
         """Do the same for another partition at once, or for another replica."""
         if self.kind is StepKind.JOIN:
             return self
-        words = tuple(
-            (name, one + more if isinstance(one, tuple | Sum | Harm) else one)  # type: ignore[operator]
-            for (name, one), (_, more) in zip(self.words, other.words, strict=True)
-        )
+        words = tuple((name, _added(one, more)) for (name, one), (_, more) in zip(self.words, other.words, strict=True))
         both = None if self.size is None or other.size is None else self.size + other.size
         paths = (*self.paths, *other.paths)
         keeps, loses = self.keeps + other.keeps, self.loses + other.loses
         return self.replace(paths=paths, words=words, keeps=keeps, loses=loses, size=both)
+
+
+def _added(one: object, more: object) -> object:
+    """Two of one word: names of both, each once, and numbers added up."""
+    if isinstance(one, tuple):
+        return tuple(dict.fromkeys((*one, *more)))  # type: ignore[misc]
+    return one + more if isinstance(one, Sum | Harm) else one  # type: ignore[operator]
 
 
 class Sum(Value):

@@ -140,6 +140,10 @@ def make_node(root: Path, chance: random.Random, sources: Sequence[Path]) -> Nod
             (log_dir / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
     for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 4, 5))):
         _harm(chance.choice(log_dirs), chance)
+    if chance.random() < 0.15:
+        _twin(log_dirs, chance)
+    if chance.random() < 0.15:
+        _unfinished(chance.choice(log_dirs), chance)
     interval = f"log.index.interval.bytes={chance.choice((0, 64, 512, 4096))}\n"
     config = root / "server.properties"
     config.write_text(f"{SETTINGS_OF_NODES}{LISTENERS}{interval}log.dirs={','.join(map(str, log_dirs))}\n")
@@ -215,6 +219,40 @@ def _harm(log_dir: Path, chance: random.Random) -> None:
     elif how == "suffix" and parse_partition(part.name) and "." not in part.name:
         suffix = chance.choice(("delete", "delete", "future", "stray"))
         part.rename(part.with_name(f"{part.name}.{chance.randbytes(16).hex()}-{suffix}"))
+
+
+def _twin(log_dirs: Sequence[Path], chance: random.Random) -> None:
+    """Put a copy of a partition into the other log directory: with all that it has, or a part of it, or set aside."""
+    if len(log_dirs) < 2:
+        return
+    here, there = chance.sample(log_dirs, 2)
+    parts = sorted(one for one in here.iterdir() if one.is_dir() and parse_partition(one.name))
+    if not parts:
+        return
+    part = chance.choice(parts)
+    copy = there / f"{part.name.split('.')[0]}{chance.choice(('', '', '', f'.{IDS[0]}-future'))}"
+    if copy.exists():
+        return
+    shutil.copytree(part, copy)
+    logs = sorted(copy.glob("*.log"))
+    if logs and chance.random() < 0.4:
+        for one in copy.glob(f"{logs[-1].stem}.*"):
+            one.unlink()
+
+
+def _unfinished(log_dir: Path, chance: random.Random) -> None:
+    """Leave in a partition what a cleaning leaves that did not end: `.swap` files, `.cleaned` files, or both."""
+    parts = sorted(one for one in log_dir.iterdir() if any(one.glob("*.log")))
+    if not parts:
+        return
+    logs = sorted(chance.choice(parts).glob("*.log"))
+    for suffix in chance.choice((("swap",), ("cleaned",), ("swap", "cleaned"), ("swap", "cleaned"))):
+        log = chance.choice(logs)
+        for one in sorted(log.parent.glob(f"{log.stem}.*")):
+            if one.suffix in (".log", ".index", ".timeindex") and chance.random() < 0.9:
+                shutil.copyfile(one, one.with_name(f"{one.name}.{suffix}"))
+        if chance.random() < 0.3:
+            log.unlink(missing_ok=True)
 
 
 # --- kdump ----------------------------------------------------------------------------------------------------
