@@ -397,7 +397,7 @@ class PartitionCheck:
         """What is wrong with the directory as a whole: the file with its topic id, and who may open its files."""
         if self._only is not None:
             return
-        yield from owners_differ(self.swapped.today, self.directory.log_dir.path)
+        yield from owners_differ(self.swapped.today)
         name = FileKind.PARTITION_METADATA.value
         listing = self.directory.listing
         if listing.error is not None or listing.has(name):
