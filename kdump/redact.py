@@ -61,7 +61,7 @@ _TOPIC_WORD = "--topic"
 _TOPIC_OPTION = pattern(r"(--topic )('[^']*'|\S+)")
 _PLAIN_TOPIC = pattern(r"[\w.-]+", re.ASCII)
 _WORD = pattern(r"[^\s\"'()\[\]{},;=<>|]+")
-_PARTITION = pattern(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[0-9a-f]{32}-(?:delete|future|stray))?", re.ASCII)
+_PARTITION = pattern(r"([\w.-]*[A-Za-z_][\w.-]*)-(\d{1,10})(\.[^\s./]+-(?:delete|future|stray))?", re.ASCII)
 _COPY = pattern(r"(.*[^0-9-].*)-([0-9]+)((?:[._-](?![0-9])|\.[0-9a-f]{32}-).*)", re.DOTALL)
 _BETWEEN = pattern(r"([^A-Za-z0-9]+)")
 _NO_TOPICS = frozenset(("UTF", "KIP", "CRC", "ISO", "JDK", "KAFKA", "RFC", "INT", "now"))

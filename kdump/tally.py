@@ -11,6 +11,7 @@ from kdump.item import Checked, PartitionChecked, Scrubbed, StartForeseen, Unche
 from kdump.ranges import RangeSet
 from kdump.rows.verdict import Certainty, Duplicate, Loss
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.paths import base_name
 
 if TYPE_CHECKING:
     from kdump.rows.summary import RunSummary
@@ -78,13 +79,16 @@ class Tally(RunTotals):
 
     Args:
         shallow: records are not read, on purpose.
+        replicas: directories of one name are replicas of one partition.
 
     Attributes:
         segments: that were checked.
+        replicated: names of the partitions whose replicas were checked; None where directories are partitions.
     """
 
-    def __init__(self, *, shallow: bool = False) -> None:
+    def __init__(self, *, shallow: bool = False, replicas: bool = False) -> None:
         super().__init__()
+        self.replicated: set[str] | None = set() if replicas else None
         self.segments = 0
         self.unchecked += [(None, NO_RECORDS)] if shallow else []
         self._partly: set[str] = set()
@@ -114,6 +118,8 @@ class Tally(RunTotals):
     @takes(PartitionChecked)
     def _partition(self, item: PartitionChecked) -> None:
         self.partitions += 1
+        if self.replicated is not None:
+            self.replicated.add(base_name(item.path))
         self.segments += item.segments
 
     @takes(StartForeseen)

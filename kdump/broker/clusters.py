@@ -102,6 +102,10 @@ class TopicPolicies:
             return None
         return self._config.replicas(name.topic, name.partition, partition.log_dir, partition.topic_id)
 
+    def topic_id(self, topic: str, log_dir: LogDir) -> str | None:
+        """Return the id that a topic has by the metadata log of its cluster; None where that is not known."""
+        return self._config.topic_id(topic, log_dir)
+
 
 NO_POLICIES = TopicPolicies((), ReadLimits(0, 0))
 """Nothing is known of any topic."""

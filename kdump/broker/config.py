@@ -294,6 +294,16 @@ class Config:
         of_topic = now if is_here or is_of_topic or brokers_make is not None else None
         return CleanupPolicy(now, ever, not ever and (never or is_of_topic or is_made_so), of_topic)
 
+    def topic_id(self, topic: str, log_dir: LogDir) -> str | None:
+        """Return the id of a topic by the metadata log of its cluster; None where that is not known.
+
+        Args:
+            topic: its name.
+            log_dir: that a partition of it lies in.
+        """
+        cluster = self._cluster_of(log_dir)
+        return None if cluster is None or not cluster.is_known else cluster.ids.get(topic)
+
     def replicas(self, topic: str, partition: int, log_dir: LogDir, topic_id: str | None) -> int | None:
         """Return how many replicas a partition has, by the metadata log of its cluster; None where that is not known.
 
@@ -302,8 +312,7 @@ class Config:
             log_dir: that it lies in.
             topic_id: of it; None where it is not known: the topic that the cluster has by that name.
         """
-        cluster = self._cluster_of(log_dir)
-        its_id = None if cluster is None or not cluster.is_known else cluster.ids.get(topic)
+        cluster, its_id = self._cluster_of(log_dir), self.topic_id(topic, log_dir)
         if cluster is None or its_id is None or topic_id not in (None, its_id):
             return None
         return cluster.replicas.get((topic, partition)) or None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.checks.names import check_names
+from kdump.checks.names import check_names, check_strays
+from kdump.checks.owners import owners_differ
 from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.state_files import check_text
 from kdump.finding import Code, Finding
@@ -65,6 +66,8 @@ class DirectoryCheck:
                     shown.append(one)
                 else:
                     yield one
+        yield from owners_differ(self._directory.itself)
+        yield from check_strays(self._directory.contents, _LOG_DIR_KINDS)
         odd: list[str] = []
         for one in check_names(self._directory.contents):
             if isinstance(one, Finding) and one.code is Code.F11:

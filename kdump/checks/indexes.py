@@ -591,6 +591,7 @@ class TimeIndexFold(IndexFold):
         floor = _NO_TIMESTAMP, index.base_offset - 1
         super().__init__(index, source, floor, report, **how)
         self._largest = _NO_TIMESTAMP
+        self._near = _NO_TIMESTAMP  # the largest of those whose offset an entry can have
         self._only_magic_0 = True
         self._doubt = False  # what was lost may have had the timestamp of an entry
 
@@ -615,7 +616,20 @@ class TimeIndexFold(IndexFold):
         if self._aside:
             self._judge_aside(last + 1, self._judge(window, sure=sure))
         self._largest = _scan.largest_timestamp(window.rows, window.count, self._largest)
+        self._near = self._largest if last <= self._limit else max(self._near, *self._near_times(window))
         self._only_magic_0 = self._only_magic_0 and not _scan.extremes(window.rows, window.count, layout.MAGIC)[1]
+
+    @property
+    def _limit(self) -> int:
+        return self._index.base_offset + layout.MAX_INT
+
+    def _near_times(self, window: Window) -> Iterator[int]:
+        """The timestamps of batches that an entry can be about; those that are no batch's have none."""
+        yield _NO_TIMESTAMP
+        times, lasts = window.column(layout.MAX_TIMESTAMP), window.column(layout.LAST_OFFSET)
+        for k, stored in enumerate(window.column(layout.CRC)):
+            if lasts[k] <= self._limit and stored == window.cell(k, layout.COMPUTED_CRC):
+                yield times[k]
 
     def _judge(self, window: Window, *, sure: bool) -> Callable[[Entry], Fault]:
         """Who says what the log has to an entry."""
@@ -665,7 +679,7 @@ class TimeIndexFold(IndexFold):
                     self.reaches = entry.second
         self._judge_aside(MAX_LONG, fault_of)
         time, offset = self._latest
-        if time < self._largest and self._judged == self._index.entries and not self._only_magic_0:
+        if time < self._near and self._judged == self._index.entries and not self._only_magic_0:
             severity = Severity.NOTE if self._may_be_untrimmed else None
             at = max(self.used - 1, 0) * self._slot
             self._report(
@@ -676,9 +690,9 @@ class TimeIndexFold(IndexFold):
                     self._slot if self.used else 0,
                     offset=offset if self.used else None,
                     found=time,
-                    expected=self._largest,
+                    expected=self._near,
                     severity_override=severity,
-                    values={"largest": self._largest},
+                    values={"largest": self._near},
                 )
             )
 

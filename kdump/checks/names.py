@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Severity
 from kdump.storage.directory import IN_A_PARTITION, NOT_A_PARTITION, Skipped
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import SWAP, FileKind, is_of_redpanda, java_name, parse_name, parse_partition
+from kdump.storage.names import BOOTSTRAP, SWAP, FileKind, is_of_redpanda, java_name, parse_name, parse_partition
 from kdump.storage.other_formats import packer_of
 from kdump.storage.paths import base_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from kdump.storage.directory import Contents
 
@@ -51,6 +51,28 @@ def _log_beside(path: str) -> str:
     """The log with the same suffix: X.log.cleaned of X.index.cleaned."""
     java = java_name(path)
     return path.removesuffix(os.path.basename(path)) + f"{java.stem}.{FileKind.LOG.value}{java.suffix}"
+
+
+def check_strays(found: Contents, own: Collection[FileKind]) -> Iterator[Finding]:
+    """Yield what lies in a log directory itself, and belongs into that of a partition: nobody has judged it.
+
+    Args:
+        found: what lies there.
+        own: the kinds of files that a log directory has.
+
+    Reports: F08; files beside a log are told with it.
+    """
+    strays = [one for one in found.files if one.name.kind not in own and os.path.basename(one.path) != BOOTSTRAP]
+    logs = {one.name.base_offset for one in strays if one.name.kind is FileKind.LOG}
+    for one in strays:
+        is_log = one.name.kind is FileKind.LOG
+        if is_log or one.name.base_offset not in logs:
+            severity = Severity.WARNING if is_log else Severity.NOTE
+            remedy = "find out of which partition it is; kdump verify judges it where it is named alone"
+            yield _leftover(one.path, _STRAY, severity, remedy=remedy)
+
+
+_STRAY = "a file of a partition, in the log directory itself: no broker reads it, and it was not judged"
 
 
 def check_name(path: str) -> Finding | None:

@@ -12,58 +12,89 @@ from kdump.finding import Code, Finding, Severity
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.log_dir import is_log_dir
 from kdump.storage.paths import is_remote
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.storage.partition_dir import PartitionDir
 
-_READ, _WRITE = 4, 2
+_READ, _WRITE, _LIST = 4, 2, 1
 _ROOT = 0
 _OFFLINE = "a broker that runs as that owner takes the log directory offline"
 _CHOWN = "while the broker is stopped, give them the owner and the mode of the other files (chown, chmod)"
 
 
-def owners_differ(directory: PartitionDir, log_dir: str) -> Iterator[Finding]:
+class ClosedFile(TupleValue):
+    """What the owner of a log directory may not open as a broker opens it."""
+
+    path: str
+    who: str  # owns it, and its mode
+    owner: int  # of the log directory
+
+
+def closed_files(directory: PartitionDir) -> list[ClosedFile]:
+    """Return what of a directory a broker cannot open that runs as the owner of the log directory.
+
+    Args:
+        directory: of a partition; or the log directory itself, which has files too.
+    """
+    return _seen(directory)[0]
+
+
+def owners_differ(directory: PartitionDir) -> Iterator[Finding]:
     """Yield what is odd with owners and modes of the files of a partition: one finding for each kind of oddity.
 
     Args:
-        directory: of the partition.
-        log_dir: path of the log directory, whose owner a broker runs as.
+        directory: of the partition, or the log directory itself.
 
     Reports: K12.
     """
-    if is_remote(directory.path) or directory.listing.error is not None or not is_log_dir(log_dir):
-        return
-    try:
-        owner = os.stat(log_dir or os.curdir)
-    except OSError:
-        return
-    closed: list[tuple[str, str]] = []  # files that the owner may not open, and why
-    foreign: list[tuple[str, str]] = []
-    modes: list[tuple[str, int]] = []
-    for file in directory.contents.files:
-        with suppress(OSError):
-            found = os.stat(file.path, follow_symlinks=False)
-            is_segment = file.name.kind in SEGMENT_KINDS
-            who = f"owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}"
-            if not _may_open(found, owner, _READ | _WRITE if is_segment else _READ):
-                closed.append((file.path, who))
-            elif found.st_uid != owner.st_uid:
-                foreign.append((file.path, who))
-            elif is_segment:
-                modes.append((file.path, stat.S_IMODE(found.st_mode)))
+    closed, foreign, modes = _seen(directory)
     if closed:
-        why = f"{closed[0][1]}: the owner of the log.dir, {owner.st_uid}, may not read and write it, and {_OFFLINE}"
-        yield _finding(closed[0][0], why, len(closed), _CHOWN, Severity.ERROR)
+        first = closed[0]
+        why = f"{first.who}: the owner of the log.dir, {first.owner}, may not read and write it, and {_OFFLINE}"
+        yield _finding(first.path, why, len(closed), _CHOWN, Severity.ERROR)
     if foreign:
-        why = f"{foreign[0][1]}: the log directory is that of {owner.st_uid}, who can open it all the same"
-        yield _finding(foreign[0][0], why, len(foreign), _CHOWN)
+        first = foreign[0]
+        why = f"{first.who}: the log directory is that of {first.owner}, who can open it all the same"
+        yield _finding(first.path, why, len(foreign), _CHOWN)
     usual = Counter(mode for _, mode in modes).most_common(1)
     odd = [(path, mode) for path, mode in modes if mode != usual[0][0]] if usual else []
     if odd and 2 * usual[0][1] > len(modes):
         why = f"mode {odd[0][1]:04o}, where the other files have {usual[0][0]:04o}"
         yield _finding(odd[0][0], why, len(odd), "none, unless a broker runs as somebody else")
+
+
+def _seen(directory: PartitionDir) -> tuple[list[ClosedFile], list[ClosedFile], list[tuple[str, int]]]:
+    """What the owner may not open, what is somebody else's and may be opened all the same, and the other modes."""
+    closed: list[ClosedFile] = []
+    foreign: list[ClosedFile] = []
+    modes: list[tuple[str, int]] = []
+    log_dir = directory.log_dir.path
+    if is_remote(directory.path) or directory.listing.error is not None or not is_log_dir(log_dir):
+        return closed, foreign, modes
+    try:
+        owner = os.stat(log_dir or os.curdir)
+    except OSError:
+        return closed, foreign, modes
+    wanted = [(file.path, file.name.kind in SEGMENT_KINDS, False) for file in directory.contents.files]
+    if directory.path != log_dir:
+        wanted.insert(0, (directory.path, False, True))
+    for path, is_segment, is_directory in wanted:
+        with suppress(OSError):
+            found = os.stat(path, follow_symlinks=False)
+            who = f"owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}"
+            rights = _READ | _WRITE | _LIST if is_directory else _READ | _WRITE if is_segment else _READ
+            if stat.S_ISLNK(found.st_mode):
+                continue
+            if not _may_open(found, owner, rights):
+                closed.append(ClosedFile(path, who, owner.st_uid))
+            elif found.st_uid != owner.st_uid:
+                foreign.append(ClosedFile(path, who, owner.st_uid))
+            elif is_segment:
+                modes.append((path, stat.S_IMODE(found.st_mode)))
+    return closed, foreign, modes
 
 
 def _may_open(file: os.stat_result, owner: os.stat_result, wanted: int) -> bool:

@@ -370,7 +370,7 @@ class PartitionCheck:
             yield from replay.without_snapshots(self._end)
         yield from self._leftovers()
         yield from self._without_files()
-        yield from self._of_directory()
+        yield from self._of_directory(options)
         is_begun = True
         if self._is_raft_log and self._bases:
             from kdump.checks.raft_log import snapshot_ahead, snapshot_missing
@@ -393,11 +393,11 @@ class PartitionCheck:
             )
         yield Checked(tuple(shown), 0, 0)
 
-    def _of_directory(self) -> Iterator[Finding]:
+    def _of_directory(self, options: VerifyOptions) -> Iterator[Finding]:
         """What is wrong with the directory as a whole: the file with its topic id, and who may open its files."""
         if self._only is not None:
             return
-        yield from owners_differ(self.swapped.today, self.directory.log_dir.path)
+        yield from owners_differ(self.swapped.today)
         name = FileKind.PARTITION_METADATA.value
         listing = self.directory.listing
         if listing.error is not None or listing.has(name):
@@ -408,7 +408,14 @@ class PartitionCheck:
         if log_dir.is_kraft:
             severity = Severity.NOTE if log_dir.is_held else Severity.WARNING
             values = {"why": STRAY_WITHOUT_ID, "remedy": WRITE_TOPIC_ID}
-            yield Finding(Code.K05, listing.join(name), values=values, severity_override=severity)
+            missing = Finding(Code.K05, listing.join(name), values=values, severity_override=severity)
+            yield self._with_id(missing, options)
+
+    def _with_id(self, finding: Finding, options: VerifyOptions) -> Finding:
+        """A finding about partition.metadata with the id that it must have."""
+        from kdump.checks.topic_id import with_topic_id  # nearly every file says it
+
+        return with_topic_id(finding, self.directory, options)
 
     @property
     def _has_entries(self) -> bool:
@@ -449,7 +456,9 @@ class PartitionCheck:
 
                 yield from check_snapshot(path, options)
             else:
-                yield from check_text(directory.file(name, kind))
+                for one in check_text(directory.file(name, kind)):
+                    is_of_id = isinstance(one, Finding) and one.code is Code.K05 and self._only is None
+                    yield self._with_id(one, options) if is_of_id else one  # type: ignore[arg-type]
 
     def _without_files(self) -> Iterator[Finding]:
         """Logs that are lost with all their files: no index speaks of them."""

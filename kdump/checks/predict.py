@@ -19,6 +19,7 @@ from kdump.broker.load.properties_ensemble import ensemble_cause
 from kdump.broker.load.raft_log import begun_at
 from kdump.broker.load.raft_records import records_failure
 from kdump.broker.load.release_refusal import not_for_coordinator, refusal
+from kdump.checks.owners import closed_files
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
@@ -26,6 +27,7 @@ from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, Re
 from kdump.rows.verdict import LoadFailure, LogsRead, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases
+from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
 from kdump.storage.same_partition import same_partitions
 from kdump.value import Value, pattern
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
     from kdump.broker.load.facts import Outcome, PartitionFacts
     from kdump.broker.load.log_manager import LoadSettings
     from kdump.checks.options import VerifyOptions
+    from kdump.checks.owners import ClosedFile
     from kdump.storage.log_dir import LogDir
     from kdump.storage.names import PartitionName
-    from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.server_properties import NodeSettings
 
     Foretold: TypeAlias = "Prediction | OpenFailure | Ending"
@@ -86,11 +88,10 @@ def predict(
     starts = coming_starts(log_dir) if options.is_auto else options.starts
     found: list[list[Prediction]] = []  # of each partition, start by start
     causes: dict[str, list[Cause]] = {start.value: list(manager.causes) for start in starts}
-    not_known = (_ALONE,) if is_alone else ()
-    if not is_alone and _lacks_properties(log_dir, partitions):
-        not_known = (_NO_PROPERTIES,)
-    if options.is_auto and log_dir.is_held:
-        not_known = (*not_known, HELD)
+    denied = [] if is_alone else closed_files(PartitionDir(log_dir.path, log_dir, log_dir.listing, is_partition=False))
+    for several in causes.values():
+        several += [_denied(one, Stops.LOG_DIR) for one in denied[:1]]
+    not_known = (*_assumed(log_dir, partitions, options, is_alone=is_alone), *map(_runs_as, denied[:1]))
     for directory in partitions:
         path, name = directory.path, directory.parsed
         if name is None or (name.topic == METADATA_TOPIC and name.state):  # a broker passes over those
@@ -115,6 +116,16 @@ def predict(
             stopping = causes[one.start]
             row = _stopped(one, _told(worst(stopping), told)) if stopping else one
             yield row.replace(start=AUTO, is_clean=row.start == Start.CLEAN.value) if options.is_auto else row
+
+
+def _assumed(
+    log_dir: LogDir, partitions: Sequence[PartitionDir], options: VerifyOptions, *, is_alone: bool
+) -> tuple[str, ...]:
+    """What is assumed of all partitions of a log directory."""
+    found: tuple[str, ...] = (_ALONE,) if is_alone else ()
+    if not is_alone and _lacks_properties(log_dir, partitions):
+        found = (_NO_PROPERTIES,)
+    return (*found, HELD) if options.is_auto and log_dir.is_held else found
 
 
 def predict_alone(directory: PartitionDir, options: VerifyOptions, lost: int) -> tuple[Prediction, ...]:
@@ -270,6 +281,7 @@ def _outcomes(
     path = directory.path
     only = starts[0] if options.only_starts and len(starts) == 1 and not name.is_raft_log else None
     facts, assumed = manager.partition(directory, settings, only)
+    closed = closed_files(directory)
     refused = _refused(directory, settings) if name.is_raft_log else None
     if not settings.config.assumed_release and not name.state:  # a release was named: a rollback, or an upgrade
         assumed += not_for_coordinator(directory, settings.config.rules, _LIMITS)
@@ -294,12 +306,25 @@ def _outcomes(
             if outcome.loads:
                 outcome, said, cause = _raft_log(directory, outcome, recoveries, told)
                 cause = cause or refused
+        if closed:
+            cause = _denied(closed[0], Stops.BROKER if name.is_raft_log else Stops.LOG_DIR)
+            said = (*said, _runs_as(closed[0]))
         row = _row(path, start, outcome, (*assumed, *said), settings.config.rules.release)
         if options.only_starts:
             row = row.replace(logs=_logs_of(facts, recoveries))
         found[start] = row, cause
     directory.close()
     yield from (found[start] for start in starts)
+
+
+def _denied(closed: ClosedFile, stops: Stops) -> Cause:
+    """Why a broker gets no further with a file that it may not open."""
+    exception = f"java.nio.file.AccessDeniedException: {closed.path}"
+    return Cause(stops, exception, closed.path, code=Code.K12.name, file=closed.path)
+
+
+def _runs_as(closed: ClosedFile) -> str:
+    return f"the broker runs as {closed.owner}, the owner of the log directory"
 
 
 def _logs_of(facts: PartitionFacts, recoveries: Recoveries) -> LogsRead:

@@ -6,9 +6,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kdump.checks.directories import DirectoryCheck
+from kdump.checks.run_steps import RunSteps
 from kdump.checks.segment import check_segment
-from kdump.checks.step_sentences import PersonSteps
-from kdump.checks.step_table import PartitionState, RunState, steps_for
+from kdump.checks.step_table import PartitionState, steps_for
 from kdump.checks.together import not_together
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked
@@ -75,19 +75,19 @@ def verify(
 
         yield from foresee(paths, options)
         return
-    persons = PersonSteps()
-    states: list[PartitionState] = []
+    run = RunSteps()
     for item, is_of_partition in _judged(paths, options, engine or LocalVerify(), are_replicas=are_replicas):
         if isinstance(item, PartitionState):
-            states.append(item)
+            run.add(item)
             continue
         if isinstance(item, Finding) and not is_of_partition:
-            persons.see(item)
+            run.see(item)
         yield item
     if are_replicas:
-        yield RunState(tuple(states), tuple(persons.moves()))
+        yield run.state()
     else:
-        yield from steps_for(states, persons.moves())
+        state = run.state()
+        yield from steps_for(state.partitions, state.moves)
 
 
 def _judged(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.checks.step_sentences import Move, StepKind, Sum
+from kdump.checks.step_sentences import Harm, Move, StepKind, Sum
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.kinds import FileKind
 from kdump.rows.steps import NONE, UNKNOWN, Amount
+from kdump.storage.evidence import is_of_witness
 from kdump.storage.names import parse_name
 from kdump.value import Value
-from kdump.words.numbers import counted, span
+from kdump.words.numbers import span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kdump.checks.intact_records import IntactRecords
     from kdump.checks.options import VerifyOptions
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _MOST = 1000  # errors and losses that are held; of more nobody says that a start mends them
+_MOST_WITNESSES = 100
 _READ_WHOLE = ".txnindex", ".snapshot", FileKind.EPOCHS.value
 _LARGEST = 1 << 28  # bytes of such a file: a start reads them entry by entry, and no broker has written a larger one
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
@@ -29,11 +31,14 @@ _CUT = ("truncate", "empty")
 _BUILT = ("rebuild-index", *_CUT)
 
 
+NO_HARM = Harm()
+
+
 class Foreseen(Value):
     """What the steps hang on."""
 
     move: Move | None = None  # to start the broker, where that mends all that is wrong and takes nothing intact
-    harm: str = ""  # what it does to what is intact, or was: verbs behind "it"; empty for nothing
+    harm: Harm = NO_HARM  # what it does to what is intact, or was
     loses: Amount = UNKNOWN  # intact records that it takes
     blames: tuple[
         str, ...
@@ -53,6 +58,7 @@ class StartEffects:
         self._losses: list[Loss] = []
         self._is_other = False  # something is wrong that no start mends
         self._last_lost = -1
+        self._witnesses: dict[str, None] = {}  # indexes of logs that are lost, which a start removes
         self._high_watermark: int | None = None  # by its checkpoint, where it is above the end of the log
 
     def see(self, finding: Finding) -> None:
@@ -61,6 +67,8 @@ class StartEffects:
         self._is_other |= Trait.NOT_ALL_READ in finding.code.traits
         if finding.code is Code.K01 and finding.field == "highWatermark" and isinstance(finding.found, int):
             self._high_watermark = finding.found
+        if is_of_witness(finding) and len(self._witnesses) < _MOST_WITNESSES:
+            self._witnesses[finding.file] = None
         if finding.severity is Severity.ERROR:
             if len(self._errors) < _MOST:
                 self._errors.append(finding)
@@ -106,7 +114,7 @@ class StartEffects:
         blames = tuple(code for code in causes if Trait.STOPS_PARTITION.is_among([code]))
         if worst.is_stray:
             blames = (*blames, Code.K05.name)
-        harm = "" if move is not None else _harm(worst)
+        harm = NO_HARM if move is not None else _harm(worst, self._witnesses if worst.loads else ())
         return Foreseen(move, harm, _loses(worst, records) if harm else UNKNOWN, blames)
 
     def _mends_all(self, directory: PartitionDir, rows: Sequence[Prediction]) -> bool:
@@ -165,17 +173,11 @@ def _cuts_loss(done: dict[int, SegmentFate], loss: Loss) -> bool:
     return _is_cut(done, loss.file, loss.position) and all(Trait.UNFINISHED in Code[one].traits for one in loss.because)
 
 
-def _harm(row: Prediction) -> str:
+def _harm(row: Prediction, witnesses: Iterable[str]) -> Harm:
     if row.is_stray:
-        return "renames the directory to -stray, for want of partition.metadata"
-    found = []
-    if row.served_lost:
-        found.append(f"discards {counted(row.served_lost, 'record')} that can be read today")
-    if row.hidden_records:
-        found.append(f"hides {counted(row.hidden_records, 'record')} that can be read today")
-    if row.reused_offsets is not None:
-        found.append(f"gives {span(*row.reused_offsets, 'offset')} out again")
-    return " and ".join(found)
+        return Harm(strays=1)
+    again = () if row.reused_offsets is None else (span(*row.reused_offsets, "offset"),)
+    return Harm(0, row.served_lost, row.hidden_records, again, tuple(witnesses))
 
 
 def _loses(row: Prediction, records: IntactRecords) -> Amount:

@@ -157,21 +157,25 @@ class Move(Value):
     @property
     def alike(self) -> tuple[object, ...]:
         """What several that are done at once have in common."""
-        same = tuple((name, one) for name, one in self.words if not isinstance(one, tuple | Sum))
+        same = tuple((name, one) for name, one in self.words if not isinstance(one, tuple | Sum | Harm))
         return self.kind, self.verb, self.flags, self.command, same
 
     def __add__(self, other: Move) -> Move:
         """Do the same for another partition at once, or for another replica."""
         if self.kind is StepKind.JOIN:
             return self
-        words = tuple(
-            (name, one + more if isinstance(one, tuple | Sum) else one)  # type: ignore[operator]
-            for (name, one), (_, more) in zip(self.words, other.words, strict=True)
-        )
+        words = tuple((name, _added(one, more)) for (name, one), (_, more) in zip(self.words, other.words, strict=True))
         both = None if self.size is None or other.size is None else self.size + other.size
         paths = (*self.paths, *other.paths)
         keeps, loses = self.keeps + other.keeps, self.loses + other.loses
         return self.replace(paths=paths, words=words, keeps=keeps, loses=loses, size=both)
+
+
+def _added(one: object, more: object) -> object:
+    """Two of one word: names of both, each once, and numbers added up."""
+    if isinstance(one, tuple):
+        return tuple(dict.fromkeys((*one, *more)))  # type: ignore[misc]
+    return one + more if isinstance(one, Sum | Harm) else one  # type: ignore[operator]
 
 
 class Sum(Value):
@@ -191,6 +195,36 @@ class Sum(Value):
         done += [f"builds the indexes of {counted(self.indexes, 'segment')} again"] if self.indexes else []
         read = f"; it reads {size(self.read)} of logs" if self.read else ""
         return f"it {' and '.join(done) or 'changes no log'}, and loses nothing that is intact{read}"
+
+
+class Harm(Value):
+    """What a start does to what is intact, or was, in some partitions, added up."""
+
+    strays: int = 0  # directories that are renamed to -stray
+    discarded: int = 0  # records that can be read today
+    hidden: int = 0  # such records
+    again: tuple[str, ...] = ()  # ranges of offsets that are given out again
+    witnesses: tuple[str, ...] = ()  # files that alone tell of lost logs
+
+    def __add__(self, other: Harm) -> Harm:
+        """Add that of another partition."""
+        again = tuple(dict.fromkeys((*self.again, *other.again)))
+        strays, witnesses = self.strays + other.strays, (*self.witnesses, *other.witnesses)
+        return Harm(strays, self.discarded + other.discarded, self.hidden + other.hidden, again, witnesses)
+
+    def __bool__(self) -> bool:
+        """Whether it does any."""
+        return self != Harm()
+
+    def __str__(self) -> str:
+        """All of it: verbs behind "it"."""
+        what = "the directory" if self.strays == 1 else f"{self.strays} directories"
+        done = [f"renames {what} to -stray, for want of partition.metadata"] if self.strays else []
+        done += [f"discards {counted(self.discarded, 'record')} that can be read today"] if self.discarded else []
+        done += [f"hides {counted(self.hidden, 'record')} that can be read today"] if self.hidden else []
+        done += [f"gives {_told(self.again)} out again"] if self.again else []
+        done += [f"takes away what alone tells of lost logs ({_told(self.witnesses)})"] if self.witnesses else []
+        return " and ".join(done)
 
 
 def _told(value: object) -> object:

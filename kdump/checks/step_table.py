@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.checks.step_sentences import Move, StepKind, move
+from kdump.checks.step_sentences import Harm, Move, StepKind, move
 from kdump.item import StepFacts
 from kdump.rows.steps import NONE, UNKNOWN, Amount, Rank, Step
 from kdump.value import Value
@@ -40,7 +40,7 @@ class PartitionState(StepFacts):
     contradicted: bool = False  # by another replica among the inputs, and nothing of it is damaged
     has_removed: bool = False  # a broker is about to delete what no other file has (F16)
     removed_has_all: bool = False  # that has all that is lost here
-    harm: str = ""  # what the coming start does to what is intact, or was; empty for nothing
+    harm: Harm = Harm()  # what the coming start does to what is intact, or was
     keeps: Amount = UNKNOWN  # intact records that readers get today
     harm_loses: Amount = UNKNOWN  # those of them that the coming start takes
 
@@ -271,11 +271,11 @@ def _options(one: PartitionState) -> list[tuple[StepOption, list[Move]]]:
     told = [*before, *(step for step in steps if step not in before)]
     if not told:
         return []
-    held = [move(StepKind.HOLD, what=(one.harm,)).replace(keeps=one.keeps, loses=NONE)] if one.harm else []
+    held = [move(StepKind.HOLD, what=one.harm).replace(keeps=one.keeps, loses=NONE)] if one.harm else []
     found = [(option, [*held, *told]), *((option, some) for option, some in found[1:] if some)]
     if one.harm:
         keeps = one.keeps.without(one.harm_loses)
-        again = move(StepKind.START_ALL_THE_SAME, what=(one.harm,)).replace(keeps=keeps, loses=one.harm_loses)
+        again = move(StepKind.START_ALL_THE_SAME, what=one.harm).replace(keeps=keeps, loses=one.harm_loses)
         found.append((_last(), [again]))
     return found
 

@@ -496,7 +496,7 @@ def _sink(
     origin: ReportOrigin | None,
     hosts: Callable[[str], str] = lambda _path: "",
 ) -> Sink:
-    tally = Tally(shallow=given["shallow"])
+    tally = Tally(shallow=given["shallow"], replicas=given["replicas"])
     wanted = outcome.matters if given["quiet"] else None
     out, error = _over(bar, write), _over(bar, say)
     if given["layout"] == "json":

@@ -6,12 +6,12 @@ checked walk, records where they are wanted, and findings. Files of other kinds 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.dump.input_file import InputFile, identify, input_files
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, RecordsUnread, SnapshotStart
@@ -21,7 +21,7 @@ from kdump.storage.raft_snapshots import to_copy
 from kdump.storage.tolerant import TolerantSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.finding import Report
@@ -208,7 +208,6 @@ def open_walk(
     options: DumpOptions,
     findings: list[Finding],
     start: int = 0,
-    known_end: Callable[[], LogEnd | None] = unknown,
 ) -> CheckedWalk:
     """Return the walk over a log.
 
@@ -218,7 +217,6 @@ def open_walk(
         options: what was asked for.
         findings: takes what the walk reports.
         start: position of a batch, where the walk begins.
-        known_end: tells where other files know the log to end.
     """
     base = file.log_base or 0
     walk = CheckedWalk(
@@ -226,7 +224,7 @@ def open_walk(
         _with_copy(findings.append) if file.kind is FileKind.CHECKPOINT else findings.append,
         segment=base,
         next_base=file.directory.next_base(base) if file.name.is_live else None,
-        known_end=known_end,
+        known_end=partial(_end_beside, file),
         hints=file.segment.hints,
         max_batch_bytes=options.max_batch_bytes,
         border=Border(position=start, floor=base - 1),
@@ -236,6 +234,17 @@ def open_walk(
     name = file.directory.parsed
     walk.checks.follow_producers = name is None or name.topic != OFFSETS_TOPIC
     return walk
+
+
+def _end_beside(file: InputFile) -> LogEnd | None:
+    """Where other files know the last log of a partition to end; those are older than it while a broker writes it."""
+    base, directory = file.log_base, file.directory
+    is_last = file.name.is_live and base is not None and directory.next_base(base) is None
+    if not is_last or directory.log_dir.is_held:
+        return None
+    from kdump.storage.evidence import BESIDE, evidence_of  # few logs make anybody ask
+
+    return evidence_of(directory).end(BESIDE, file.segment)
 
 
 def _with_copy(report: Report) -> Report:

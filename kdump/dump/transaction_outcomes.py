@@ -16,7 +16,6 @@ import os
 from array import array
 from bisect import bisect_right
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.missing.lost_holes import lost_holes
@@ -28,12 +27,11 @@ from kdump.dump.input_file import InputFile
 from kdump.dump.transaction_indexes import TransactionIndexes
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.base_offset.right import misplaced, unplaced
 from kdump.format.batch.walk import right_windows
 from kdump.format.record import _select
 from kdump.format.record.reader import RecordReader
-from kdump.storage.evidence import BESIDE, evidence_of
+from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, parse_name
 from kdump.storage.segment import UnreadableError
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.batch.walk import CheckedWalk
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
@@ -305,9 +302,7 @@ class Outcomes:
         self._reached.append(self._last)
 
     def _walk_log(self, log: InputFile, source: Source, findings: list[Finding]) -> None:
-        is_last = log.name.is_live and log.log_base is not None and log.directory.next_base(log.log_base) is None
-        known_end = partial(_end_beside, log) if is_last else unknown
-        walk = open_walk(log, source, self._options, findings, known_end=known_end)
+        walk = open_walk(log, source, self._options, findings)
         walk.checks.follow_producers = False
         for window, shifts in right_windows(walk, findings):
             for k, shift in shifts.items():
@@ -550,8 +545,3 @@ def _beside(log: InputFile, is_wanted: Callable[[int], bool]) -> list[InputFile]
         path = os.path.join(directory, name)
         found.append(InputFile(path, True, log.directory, parse_name(name), FileKind.LOG, base))
     return found
-
-
-def _end_beside(log: InputFile) -> LogEnd | None:
-    """Where the other files of its partition know the last log to end."""
-    return evidence_of(log.directory).end(BESIDE, log.segment)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kdump.export.arrow import ArrowRows, batch_columns
 from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
-from kdump.export.split import WantedLogs, hints_beside
+from kdump.export.split import WantedLogs, end_beside, hints_beside
 from kdump.export.tables import TABLES
 from kdump.finding import Code, Finding, ignore
 from kdump.format.batch import layout
@@ -104,6 +104,7 @@ def _windows(
                 report,
                 segment=layout.UNKNOWN if split.log.base_offset is None else split.log.base_offset,
                 next_base=split.log.next_base,
+                known_end=partial(end_beside, split.log),
                 hints=partial(hints_beside, split.log),
                 max_batch_bytes=options.max_batch_bytes,
                 border=split.border,

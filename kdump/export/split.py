@@ -26,6 +26,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import InputDirectory
+from kdump.storage.paths import above
 from kdump.storage.segment import Segment, sibling
 from kdump.value import Value
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.export.origin import Origin, Origins
+    from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.source import Source
     from kdump.storage.directory import Contents
     from kdump.storage.file_source import FileSource
@@ -288,6 +290,23 @@ def hints_beside(log: LogFile) -> Sequence[int]:
         return ()
     with OpenFileCache() as cache:
         return Segment(log.path, log.base_offset, cache).hints()
+
+
+def end_beside(log: LogFile) -> LogEnd | None:
+    """Return where other files know the last log of a partition to end, None where none does."""
+    name = parse_name(os.path.basename(log.path))
+    if log.next_base is not None or log.base_offset is None or not name.is_live:
+        return None
+    from kdump.storage.evidence import BESIDE, evidence_of  # few logs make anybody ask
+    from kdump.storage.log_dir import LogDir
+    from kdump.storage.partition_dir import PartitionDir
+
+    folder = os.path.dirname(log.path) or os.curdir
+    directory = PartitionDir(folder, LogDir(above(folder)))
+    if directory.log_dir.is_held:
+        return None
+    with OpenFileCache() as cache:
+        return evidence_of(directory).end(BESIDE, Segment(log.path, log.base_offset, cache))
 
 
 def pack(things: list[_T], sizes: list[int], size: int, least: int) -> list[list[_T]]:

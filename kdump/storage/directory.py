@@ -27,6 +27,7 @@ from kdump.storage.names import (
 )
 from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real, why_not
 from kdump.value import TupleValue, Value
+from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -324,7 +325,18 @@ def no_kafka_files(path: str) -> OpenFailure:
 
         found = redpanda_below(path)
         hint = "" if found is None else f": {found} looks like a segment of Redpanda"
+        fetched = _fetched_in(path)
+        if fetched:
+            what = f"{counted(len(fetched), 'file')} of remote storage, which no broker loads; named alone it is judged"
+            hint = f", but {what}: {fetched[0]}"
     return OpenFailure(path, "missing", f"{path}: no Kafka files here{hint}")
+
+
+def _fetched_in(path: str) -> list[str]:
+    """The logs in a directory under the names that they have in remote storage."""
+    listing = DirectoryListing(path)
+    names = ((one, parse_name(one)) for one in sorted(listing.names) if one.endswith(".log"))
+    return [listing.join(one) for one, name in names if name.uuid is not None and name.kind is FileKind.LOG]
 
 
 def _directories(path: str) -> list[str]:

@@ -42,7 +42,8 @@ _ON_ITS_WAY = ("deleted", "swap")
 _SNAPSHOT, _CHECKPOINT = "a producer snapshot is of offset", "a checkpoint of the log.dir has offset"
 _REMOVED = "there is no log for it: a broker removes it"
 _RESTORE = "restore from another replica; do not start the broker before that: it"
-_REMEDY = f"{_RESTORE} removes this file, the only witness"
+_WITNESS = "the only witness"
+_REMEDY = f"{_RESTORE} removes this file, {_WITNESS}"
 
 
 class Witness(Flag):
@@ -270,14 +271,14 @@ class LogEvidence:
                 continue
             why, witness = (
                 f"its indexes have entries up to offset {self.logs[base]}",
-                "removes its indexes, the only witnesses",
+                f"removes its indexes, {_WITNESS}es",
             )
             if not (self.has_index(base) or self._directory.log_bases):
                 why = f"there is none, and snapshots and checkpoints know offsets up to {until}"
                 witness = "makes an empty log"
             elif not self.has_index(base):
                 why = f"{FileKind.EPOCHS.value} begins at offset {base}, and no broker has raised it to {until + 1}"
-                witness = f"raises {FileKind.EPOCHS.value}, the only witness"
+                witness = f"raises {FileKind.EPOCHS.value}, {_WITNESS}"
             values = {"why": f"the log is missing: {why}", "remedy": f"{_RESTORE} {witness}"}
             path, severity = self._directory.path_of(base, FileKind.LOG), Severity.ERROR
             yield Finding(Code.F08, path, offset=base, last_offset=until, values=values, severity_override=severity)
@@ -438,3 +439,8 @@ def without_log(path: str, last: int | None) -> Finding:
 def shows_lost_log(finding: Finding) -> bool:
     """Tell whether a finding is about a log that is lost, or one of its indexes."""
     return finding.code is Code.F08 and str(finding.values.get("remedy")).startswith(_RESTORE)
+
+
+def is_of_witness(finding: Finding) -> bool:
+    """Tell whether a finding is about a lost log of which nothing tells any more once a broker has started."""
+    return shows_lost_log(finding) and _WITNESS in str(finding.values.get("remedy"))

@@ -84,7 +84,8 @@ _TIERED = r"([0-9]{1,20})_([A-Za-z0-9_-]{22})"  # the id may begin with - or _
 _FETCHED = r"([0-9]{20})-([A-Za-z0-9_-]{22})"  # of a segment in remote storage, by its usual plugins
 _REDPANDA = r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)"
 _KRAFT = r"([0-9]{20})-([0-9]{10})(-[0-9]+)?"  # a .part has a random number too
-_PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
+_PARTITION = r"((?s:.+))-([0-9]+)"
+_SET_ASIDE = r"(?a:(\S+)-([0-9]+)\.[^\s.]+-(delete|future|stray))"
 _SEGMENT_TEMPORARY = ((), ("deleted",), ("swap",), ("cleaned",))
 _SCALA = ("3.9", "4.2")  # releases whose tool is written in Scala
 _LOG_NAME = len("00000000000000000000.log")
@@ -239,10 +240,10 @@ def parse_partition(name: str) -> PartitionName | None:
 
     Source: LocalLog.parseTopicPartitionName.
     """
-    found = re.fullmatch(_PARTITION, name)
+    found = re.fullmatch(_SET_ASIDE, name) or re.fullmatch(_PARTITION, name)
     if not found or len(found[2]) > 10 or int(found[2]) > MAX_INT:
         return None
-    return PartitionName(found[1], int(found[2]), found[4] or "")
+    return PartitionName(found[1], int(found[2]), found[3] if found.re.groups > 2 else "")
 
 
 def java_file(path: str) -> str:

@@ -309,6 +309,7 @@ class InputDirectory:
     Attributes:
         log_dir: the directory itself, or the one that it lies in.
         partitions: the directory itself, or those in it, by topic and partition.
+        itself: the directory, whatever it is.
     """
 
     def __init__(self, path: str, above: Callable[[str], str] = above, *, is_log_dir: bool = False) -> None:
@@ -326,11 +327,11 @@ class InputDirectory:
         directories = [] if self.is_partition else listing.partitions()
         if self.is_partition or (self.is_named_so and not directories):
             self.log_dir = LogDir(above(path))
-            self._itself = PartitionDir(path, self.log_dir, listing)
-            self.partitions = [self._itself]
+            self.itself = PartitionDir(path, self.log_dir, listing)
+            self.partitions = [self.itself]
         else:
             self.log_dir = LogDir(path, listing)
-            self._itself = PartitionDir(path, self.log_dir, listing, is_partition=False)
+            self.itself = PartitionDir(path, self.log_dir, listing, is_partition=False)
             self.partitions = [PartitionDir(one, self.log_dir) for one in directories]
 
     @property
@@ -341,15 +342,15 @@ class InputDirectory:
     @property
     def failure(self) -> OpenFailure | None:
         """Why it cannot be listed, None where it is."""
-        return self._itself.listing.failure
+        return self.itself.listing.failure
 
     @property
     def contents(self) -> Contents:
         """The entries in order, without partition directories."""
-        return self._itself.contents
+        return self.itself.contents
 
     def listed(self) -> Iterator[PartitionDir]:
         """Yield the directories in the order in which they are shown: a log.dir itself, then its partitions."""
         if self.is_log_dir:
-            yield self._itself
+            yield self.itself
         yield from self.partitions

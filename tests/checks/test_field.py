@@ -283,6 +283,14 @@ def test_a_segment_of_remote_storage_is_read_by_its_leading_digits(tmp_path: Pat
     assert findings(judged(tmp_path / "t-0"), Code.F01)  # a broker fails over this name in a partition
 
 
+def test_a_directory_of_segments_of_remote_storage_tells_what_to_name(tmp_path: Path) -> None:
+    fetched = "00000000000000000023-tqimKeZwStOEOwRzT3L5oQ"
+    write(tmp_path / "fetched", {f"{fetched}.log": counted(23, 26), f"{fetched}.index": b""})
+    run = run_kdump(["verify", "fetched"], tmp_path)
+    assert run.exit == 10
+    assert f"named alone it is judged: fetched/{fetched}.log" in run.stderr.decode()
+
+
 @pytest.mark.parametrize("path", ["data", "data/kafka/t/0_12", "data/kafka/t/0_12/0-1-v1.log"])
 def test_a_segment_of_redpanda_is_named_as_that(path: str, tmp_path: Path) -> None:
     write(tmp_path, {"data/kafka/t/0_12/0-1-v1.log": b"\x1b\x2c\x3d\x4e" + bytes(80)})
@@ -312,14 +320,33 @@ def test_a_metadata_log_needs_a_snapshot_that_reaches_its_start(
 def test_a_file_that_the_owner_of_the_log_directory_may_not_open_is_an_error(
     mode: int, severity: Severity, tmp_path: Path
 ) -> None:
-    write(tmp_path, {"meta.properties": meta(1), **below("pay-0", {**simple(0, 3), **topic_id("C")})})
-    for path in (tmp_path, *tmp_path.rglob("*")):
-        os.chown(path, 1000, 1000)
-    log = tmp_path / "pay-0" / LOG
-    os.chown(log, 0, 0)
-    log.chmod(mode)
+    given = _given_away(tmp_path, f"pay-0/{LOG}", mode)
     (found,) = findings(judged(tmp_path), Code.K12)
-    assert (found.severity, found.file) == (severity, str(log))
+    assert (found.severity, found.file) == (severity, str(given))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("path", [f"pay-0/{LOG}", f"pay-0/{name(0, 'index')}", "pay-0", "meta.properties"])
+def test_what_the_owner_may_not_open_takes_the_log_directory_offline(path: str, tmp_path: Path) -> None:
+    given = _given_away(tmp_path / "data", path, 0o700)
+    run = run_kdump(["verify", "--start", "auto", "--format", "json", "data"], tmp_path)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [row["file"] for row in rows if row.get("code") == "K12"] == [str(given.relative_to(tmp_path))]
+    (row,) = [row for row in rows if row["type"] == "prediction"]
+    assert (row["loads"], row["stops"], row["cause"]["code"]) == (False, "logdir", "K12")
+    assert "the broker runs as 1000, the owner of the log directory" in row["assumed"]
+    assert run_kdump(["verify", "--start", "auto", "--fail-on", "loss", "data"], tmp_path).exit == 3
+
+
+def _given_away(log_dir: Path, path: str, mode: int) -> Path:
+    """A log directory of user 1000, in which one file or directory is root's."""
+    write(log_dir, {"meta.properties": meta(1), **below("pay-0", {**simple(0, 3), **topic_id("C")})})
+    for one in (log_dir, *log_dir.rglob("*")):
+        os.chown(one, 1000, 1000)
+    given = log_dir / path
+    os.chown(given, 0, 0)
+    given.chmod(mode)
+    return given
 
 
 # --- replicas -----------------------------------------------------------------------------------------------

@@ -336,8 +336,10 @@ def test_a_log_that_is_lost_comes_before_damage_behind_it(command: str, tmp_path
     run = run_kdump([command, str(partition), *options], tmp_path)
     assert run.exit not in (0, 1), run.stderr
     steps = kdump.verify(partition).steps
-    assert [one.command and one.command.split()[1] for one in steps] == ["verify", "salvage", None, "truncate"]
-    assert "F08 leftover" in steps[2].why
+    verbs = [one.command and one.command.split()[1] for one in steps]
+    assert verbs == [None, "verify", "salvage", None, "truncate", None]
+    assert "what alone tells of lost logs" in steps[0].why
+    assert "F08 leftover" in steps[3].why
 
 
 PLAIN = "plain-0"

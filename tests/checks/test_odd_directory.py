@@ -36,7 +36,7 @@ def test_a_lone_partition_is_named_with_its_offsets_and_the_one_that_checkpoints
 ) -> None:
     finding, steps = odd(tmp_path, path)
     assert f"it holds logs: data/{path} (offsets 0..4); checkpoints name orders-1" in finding["message"]
-    assert finding["remedy"] in steps[0]
+    assert any(finding["remedy"] in step for step in steps)
     command = shlex.split(finding["remedy"].partition("(")[2].rpartition(")")[0].replace("--to DIR", "--to out"))
     assert command == ["kdump", "salvage", f"data/{path}", "--name", "orders-1", "--to", "out"]
     assert run_kdump(command[1:], tmp_path).exit == 0

@@ -143,6 +143,9 @@ def test_a_snapshot_of_the_metadata_log_tells_end_offset_and_epoch(name: str, ex
         (f"t.1-0.{HEX}-delete", ("t.1", 0, "delete")),
         (f"t-7.{HEX}-future", ("t", 7, "future")),
         (f"t-7.{HEX}-stray", ("t", 7, "stray")),
+        ("t-7.ab-delete", ("t", 7, "delete")),  # whatever stands for the id
+        ("t-7.a-b_C-stray", ("t", 7, "stray")),
+        ("t-7.1-2.ab-future", ("t-7.1", 2, "future")),
         ("t-2147483647", ("t", 2**31 - 1, "")),
     ],
 )
@@ -163,7 +166,10 @@ def test_a_partition_directory_ends_after_the_last_dash(name: str, expected: tup
         "t-\u0663",
         "t-2147483648",
         f"t-7.{HEX}-gone",
-        "t-7.ab-delete",
+        "t-7.-delete",
+        "t-7.a.b-delete",
+        "t-7.a b-delete",
+        "t a-7.ab-delete",
     ],
 )
 def test_another_directory_is_no_partition(name: str) -> None:

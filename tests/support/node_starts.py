@@ -44,6 +44,7 @@ SEED = 7  # of the nodes in fixtures/nodes
 LARGEST = 60_000  # bytes of a partition
 SETTINGS_OF_NODES = "process.roles=broker\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
 LISTENERS = "controller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://localhost:9092\n"
+_OFFLINE_BEFORE = "is already offline due to a previous IO exception"
 _ODD = "lost+found", "orders", "t-x", "backup-", "remote-log-index-cache", "-1", "t-99999999999"
 
 
@@ -140,6 +141,10 @@ def make_node(root: Path, chance: random.Random, sources: Sequence[Path]) -> Nod
             (log_dir / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
     for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 4, 5))):
         _harm(chance.choice(log_dirs), chance)
+    if chance.random() < 0.15:
+        _twin(log_dirs, chance)
+    if chance.random() < 0.15:
+        _unfinished(chance.choice(log_dirs), chance)
     interval = f"log.index.interval.bytes={chance.choice((0, 64, 512, 4096))}\n"
     config = root / "server.properties"
     config.write_text(f"{SETTINGS_OF_NODES}{LISTENERS}{interval}log.dirs={','.join(map(str, log_dirs))}\n")
@@ -217,6 +222,40 @@ def _harm(log_dir: Path, chance: random.Random) -> None:
         part.rename(part.with_name(f"{part.name}.{chance.randbytes(16).hex()}-{suffix}"))
 
 
+def _twin(log_dirs: Sequence[Path], chance: random.Random) -> None:
+    """Put a copy of a partition into the other log directory: with all that it has, or a part of it, or set aside."""
+    if len(log_dirs) < 2:
+        return
+    here, there = chance.sample(log_dirs, 2)
+    parts = sorted(one for one in here.iterdir() if one.is_dir() and parse_partition(one.name))
+    if not parts:
+        return
+    part = chance.choice(parts)
+    copy = there / f"{part.name.split('.')[0]}{chance.choice(('', '', '', f'.{IDS[0]}-future'))}"
+    if copy.exists():
+        return
+    shutil.copytree(part, copy)
+    logs = sorted(copy.glob("*.log"))
+    if logs and chance.random() < 0.4:
+        for one in copy.glob(f"{logs[-1].stem}.*"):
+            one.unlink()
+
+
+def _unfinished(log_dir: Path, chance: random.Random) -> None:
+    """Leave in a partition what a cleaning leaves that did not end: `.swap` files, `.cleaned` files, or both."""
+    parts = sorted(one for one in log_dir.iterdir() if any(one.glob("*.log")))
+    if not parts:
+        return
+    logs = sorted(chance.choice(parts).glob("*.log"))
+    for suffix in chance.choice((("swap",), ("cleaned",), ("swap", "cleaned"), ("swap", "cleaned"))):
+        log = chance.choice(logs)
+        for one in sorted(log.parent.glob(f"{log.stem}.*")):
+            if one.suffix in (".log", ".index", ".timeindex") and chance.random() < 0.9:
+                shutil.copyfile(one, one.with_name(f"{one.name}.{suffix}"))
+        if chance.random() < 0.3:
+            log.unlink(missing_ok=True)
+
+
 # --- kdump ----------------------------------------------------------------------------------------------------
 def foretold(node: Node, *, is_gate: bool) -> Started:
     """Return what kdump says of the start."""
@@ -248,6 +287,8 @@ def differences(kafka: Started, model: Started, node: Node) -> Iterator[str]:
     gone = set(model.offline)
     silent = {one.name for one in node.log_dirs} - {path.split("/")[0] for path in told_of(model)}
     if kafka.ends:
+        if _OFFLINE_BEFORE in kafka.ends and gone:
+            return  # a partition was loaded after another one had taken the directory offline: threads race for that
         if not model.ends and gone != {one.name for one in node.log_dirs}:
             yield f"Kafka: {kafka.ends}; kdump: the process goes on"
         return

@@ -45,7 +45,8 @@ def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
     partitions = [one for one in found if one.checked is not None]
     files = [one for one in found if one.size is not None]
     whole = partitions or files or list(found)
-    noun = "partition" if partitions or (tally.partitions and not files) else "file" if files else "directory"
+    noun = "partition" if tally.replicated is None else "replica"
+    noun = noun if partitions or (tally.partitions and not files) else "file" if files else "directory"
     count = len(whole) if partitions or files else max(len(found), tally.partitions)  # a scrub tells of damage only
     bad = [one for one in whole if one.word == DAMAGED]
     if bad:

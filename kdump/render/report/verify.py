@@ -358,7 +358,10 @@ def _foreseen(tally: Tally, harmed: int, partitions: int) -> list[str]:
 def _totals(tally: Tally, *, notes: bool) -> list[str]:
     """Return what was checked, and the verdict on it, in parts that each stay on one line."""
     parts = (
-        counted(tally.partitions, "partition") if tally.partitions else "",
+        counted(tally.partitions if tally.replicated is None else len(tally.replicated), "partition")
+        if tally.partitions
+        else "",
+        counted(tally.partitions, "replica") if tally.replicated else "",
         counted(tally.segments, "segment") if tally.segments else counted(tally.files, "file"),
         size(tally.bytes),
         counted(tally.batches, "batch", "batches"),

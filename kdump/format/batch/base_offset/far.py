@@ -1,9 +1,9 @@
 """Batches that lie further above the base offset of their segment than an index can say, and are right.
 
 Kafka before 1.1.1 compacted segments so (KAFKA-6264): a broker serves such batches, and splits the segment when it
-recovers it. They are right where the next segment begins, or other files know the log to end, behind them, or where
-several of them adjoin each other behind one that is not far. Source: LogSegment.canConvertToRelativeOffset,
-UnifiedLog.splitOverflowedSegment.
+recovers it. They are right where the next segment begins behind them, or other files know the log to end there; where
+the leader epoch checkpoint begins their epoch at them; or where several of them adjoin each other behind one that is
+not far. Source: LogSegment.canConvertToRelativeOffset, UnifiedLog.splitOverflowedSegment.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from kdump.format.batch import layout
 from kdump.format.batch.base_offset.header import header_facts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.format.batch.base_offset.header import HeaderFacts
     from kdump.format.batch.window import Window
 
@@ -26,11 +28,12 @@ class Far:
     Args:
         segment: base offset of the file.
         end: base offset of the next segment, or where other files know the log to end; layout.UNKNOWN where none does.
+        begins: tells whether the leader epoch checkpoint begins an epoch at an offset.
     """
 
-    def __init__(self, segment: int, end: int) -> None:
+    def __init__(self, segment: int, end: int, begins: Callable[[int | None, int | None], bool]) -> None:
         self._segment, self._near = segment, segment + layout.MAX_INT
-        self._end = end
+        self._end, self._begins = end, begins
 
     def accept(self, window: Window, reach: int) -> tuple[int, list[HeaderFacts]]:
         """Take the far batches of a window that are right: their rows are not out of range afterwards.
@@ -47,7 +50,7 @@ class Far:
             last = self._far_offset(window, k)
             if last is None:
                 continue
-            if last < self._end or (reach and self._goes_on(window, k)) or self._is_run(window, k):
+            if last < self._end or (reach and self._goes_on(window, k)) or self._is_borne(window, k):
                 window.shift(k, 0)
                 reach = max(reach, last - self._segment)
                 if window.offset_before(k) <= self._near:
@@ -66,6 +69,11 @@ class Far:
         """Whether a batch adjoins a far one that was taken."""
         before = window.offset_before(k)
         return before > self._near and window.cell(k, layout.BASE_OFFSET) == before + 1
+
+    def _is_borne(self, window: Window, k: int) -> bool:
+        """Whether something but the end of the log says that a batch is where it belongs."""
+        epoch, base = window.cell(k, layout.LEADER_EPOCH), window.cell(k, layout.BASE_OFFSET)
+        return self._begins(epoch, base) or self._is_run(window, k)
 
     def _is_run(self, window: Window, k: int) -> bool:
         """Whether several far batches adjoin each other, of which this is the first, behind one that is not far."""

@@ -137,7 +137,7 @@ class OffsetFold:
         if self._far is None:
             next_base = self._ends.next_base
             end = self._known_end() if next_base is None else LogEnd(next_base)
-            self._far = Far(self.segment, layout.UNKNOWN if end is None else end.offset)
+            self._far = Far(self.segment, layout.UNKNOWN if end is None else end.offset, self._begins)
         self._reach, begins = self._far.accept(window, self._reach)
         for one in begins:
             self._findings.far(one, self.segment)

@@ -1,0 +1,57 @@
+"""What is to be done about files that lie in no partition: where they stop a start, before all else in its blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.checks.step_sentences import PersonSteps, StepKind
+from kdump.checks.step_table import RunState
+from kdump.finding import Severity
+from kdump.rows.steps import NONE
+from kdump.storage.paths import parent, real
+
+if TYPE_CHECKING:
+    from kdump.checks.step_table import PartitionState
+    from kdump.finding import Finding
+
+
+class RunSteps:
+    """Gathers what is known of the partitions, and what is wrong beside them."""
+
+    def __init__(self) -> None:
+        self._states: list[PartitionState] = []
+        self._beside = PersonSteps()  # what stops no start
+        self._stops: dict[str, PersonSteps] = {}  # what stops one, by log directory
+
+    def add(self, state: PartitionState) -> None:
+        """Take what is known of a partition in which something is to be done."""
+        self._states.append(state)
+
+    def see(self, finding: Finding) -> None:
+        """Take a finding about a file, or a directory, of a log directory itself: a broker does not start by an error.
+
+        Args:
+            finding: its file lies in the log directory.
+        """
+        if finding.severity is Severity.ERROR:
+            log_dir = real(parent(finding.file))
+            self._stops.setdefault(log_dir, PersonSteps(StepKind.MEND)).see(finding)
+        else:
+            self._beside.see(finding)
+
+    def state(self) -> RunState:
+        """Return what is known of all: what stops the start of a partition comes first in its block.
+
+        Where nothing else is to be done in a log directory, that is a block of its own.
+        """
+        known = []
+        stops = {log_dir: list(persons.moves()) for log_dir, persons in self._stops.items()}
+        told = set()
+        for one in self._states:
+            log_dir = real(parent(one.path))
+            before = [each.replace(keeps=one.keeps, loses=NONE) for each in stops.get(log_dir, ())]
+            told.update([log_dir] if before else [])
+            moves = (*before, *one.moves)
+            known.append(one.replace(moves=moves, fails_by_file=True) if before else one)
+        rest = (each for log_dir, moves in stops.items() if log_dir not in told for each in moves)
+        return RunState(tuple(known), (*rest, *self._beside.moves()))
