@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _TOLD = 4  # names in a sentence
 
 
+_MADE_AGAIN = (SalvageStepKind.CREATE_WITH_ID, SalvageStepKind.FOR_LIVE, SalvageStepKind.FOR_TOPIC_OF_LIVE)
+"""Steps behind which there are none: what is made then has its own."""
+
+
 class Beside(TupleValue):
     """What is beside the segments of a result."""
 
@@ -95,10 +99,11 @@ def _options(
         if work.is_for_another:
             return (SalvageOption(placing),)
     else:
-        placing = (
-            *_steps_of_deleted(work, path),
-            *steps_for(result, path, beside.log_start, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered),
-        )
+        placing = tuple(_steps_of_deleted(work, path))
+        if not any(one.kind in _MADE_AGAIN for one in placing):
+            entry = beside.log_start
+            own = steps_for(result, path, entry, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered)
+            placing = (*placing, *own)
     restoring, names = tuple(_steps_beside(standing, result.partition)), tuple(_steps_of_names(work))
     if restoring:
         return SalvageOption(restoring), SalvageOption(placing, "that replica cannot lead")
@@ -401,16 +406,21 @@ def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[ToldStep]:
     has_id = old is not None and work.runs_kraft is not False
     live = work.in_use
     if live is None:
-        kind = SalvageStepKind.CREATE_WITH_ID if has_id else SalvageStepKind.CREATE
+        kind, command = SalvageStepKind.CREATE, None
+        if has_id:
+            kind, command = SalvageStepKind.CREATE_WITH_ID, _once_more(work, "--for", "LOGDIR")
         create = f"{topic} was deleted: create it again" if work.is_named else f"create {topic}"
         many = f", with at least {int(number) + 1} partitions" if int(number) else ""
-        yield kind.step(topic=topic, create=create, path=path, many=many, old=old)
+        yield kind.step(command, create=create, path=path, many=many, old=old)
     elif old is None or live.topic_id != old:  # else it is of the same topic, which a broker has in another directory
         again = _once_more(work, name=f"OTHER-{number}")
         yield SalvageStepKind.CREATED_AGAIN.step(again, topic=topic, live=live.path, path=path)
         if has_id:
-            kind = SalvageStepKind.ID_OF_CLUSTER if live.topic_id is None else SalvageStepKind.ID_OF_LIVE
-            yield kind.step(topic=topic, live=live.path, id=live.topic_id, path=path, old=old)
+            kind, where = SalvageStepKind.FOR_LIVE, named(live.log_dir.path)
+            if live.topic_id is None:
+                kind, where = SalvageStepKind.FOR_TOPIC_OF_LIVE, "LOGDIR"
+            command = _once_more(work, "--for", where)
+            yield kind.step(command, live=live.path, id=live.topic_id, path=path, old=old)
 
 
 def steps_for(

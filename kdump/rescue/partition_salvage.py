@@ -752,11 +752,9 @@ class PartitionSalvage:
             None for an offset that needs no entry.
         """
         topic, _, number = self.name.rpartition("-")
-        if self.there is None:
-            dirs = (one.log_dir for one in self.directories)  # also of one whose own name a broker has changed
-            starts = [one.offset(FileKind.LOG_START, (topic, int(number))) or 0 for one in dirs]
-        else:
-            starts = [self.there.checkpoints.get(FileKind.LOG_START, 0)]
+        dirs = (one.log_dir for one in self.directories)  # also of one whose own name a broker has changed
+        starts = [one.offset(FileKind.LOG_START, (topic, int(number))) or 0 for one in dirs]
+        starts += [] if self.there is None else [self.there.checkpoints.get(FileKind.LOG_START, 0)]
         is_lowered = any(one > start for one in starts)
         return start if is_lowered or start > first_base else None, is_lowered
 

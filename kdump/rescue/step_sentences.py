@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 _METADATA = FileKind.PARTITION_METADATA.value
 _FIND_ID = "kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)"
-_IN_PLACE = (
-    f"into {{path}}/{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the "
-    "cluster has to -stray"
+_FOR_IT = (
+    "in place of {old}, and leader epochs that fit, else a KRaft broker renames it to -stray, or cuts it: make it "
+    "again for that topic{how}, and do what stands there"
 )
+_ANY_LOG_DIR = _FOR_IT.replace("{how}", " (LOGDIR: one of a broker there, with the metadata log)")
 
 
 class SalvageStepKind(Enum):
@@ -73,13 +74,13 @@ class SalvageStepKind(Enum):
         "create that topic"
     )
     # the same, and brokers may run KRaft
-    ID_OF_LIVE = f"write the topic id of {{live}}, {{id}}, {_IN_PLACE}"
+    FOR_LIVE = f"{{path}} needs the topic id of {{live}}, {{id}}, {_FOR_IT.replace('{how}', '')}"
     # the same, and the partition of the new topic does not tell its id
-    ID_OF_CLUSTER = f"write the topic id of {{live}} {_IN_PLACE}; {_FIND_ID}"
+    FOR_TOPIC_OF_LIVE = f"{{path}} needs the topic id of {{live}} {_ANY_LOG_DIR}"
     # the topic was deleted
     CREATE = "{create} where {path} goes{many}"
     # the topic was deleted, and brokers may run KRaft
-    CREATE_WITH_ID = f"{{create}} where {{path}} goes{{many}}, and write its new topic id {_IN_PLACE}; {_FIND_ID}"
+    CREATE_WITH_ID = f"{{create}} where {{path}} goes{{many}}; that needs its new topic id {_ANY_LOG_DIR}"
     # --- the metadata log
     # a result of the metadata log
     STOP_NODE = "stop the broker that is to have {partition}"

@@ -15,7 +15,9 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.source import BytesSource
 from kdump.rescue.fitted_epochs import FittedEpochs
 from tests.support import metadata_records as made
+from tests.support.fitted_results import fitted, unfit
 from tests.support.partitions import Files, below, checkpoint, meta, name, segment, snapshot, write
+from tests.support.rescue_loads import log_start
 from tests.support.segments import TRANSACTIONAL, Record, batch
 from tests.support.whole_lines import run_kdump
 
@@ -152,6 +154,17 @@ def test_a_new_topic_knows_no_producer_but_that_of_an_open_transaction(of: int, 
     log = tmp_path / "out" / "orders-0" / name(1, "snapshot")
     assert (log.read_bytes() == snapshot()) == (of == 2 and not flags)
     assert run_kdump(["verify", "out"], tmp_path).exit == 0
+
+
+def test_of_damaged_copies_only_leader_epochs_are_others_than_without(tmp_path: Path) -> None:
+    count = 0
+    for seed in range(24):
+        (tmp_path / str(seed)).mkdir()
+        made = fitted(tmp_path / str(seed), seed)
+        if made is not None:
+            assert list(unfit(*made, log_start(made[1]))) == [], seed
+            count += 1
+    assert count > 12
 
 
 # --- where the facts come from -----------------------------------------------------------------------------------

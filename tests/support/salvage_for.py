@@ -258,6 +258,8 @@ def main() -> int:
         before = deleted(scene, given.jars)
         print("a partition of another cluster", flush=True)
         moved(scene, given.jars, before, unfitted=given.unfitted)
+    except RuntimeError as error:
+        scene.faults.append(str(error))
     finally:
         if given.keep is None:
             shutil.rmtree(root)
