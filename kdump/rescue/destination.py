@@ -23,7 +23,7 @@ from kdump.words.command import ShellCommand
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _TOPICS = ("kafka-topics.sh", "--bootstrap-server", "HOST:PORT")
 _AGAIN = "then run the same command again"
@@ -56,8 +56,7 @@ class PartitionThere(Value):
     hosts: Mapping[int, str] = MappingProxyType({})  # of brokers by id, as far as that is known
     retention: Mapping[str, str] = MappingProxyType({})  # the topic's own values of KEPT_BY
     checkpoints: Mapping[FileKind, int] = MappingProxyType({})  # what those of the log directory say of the partition
-    cluster_id: str | None = None  # None where meta.properties does not say it
-    has_metadata: bool = False  # the metadata log tells it
+    doubts: tuple[str, ...] = ()  # what could not be asked, or nobody there tells, a clause each
 
 
 class Destination:
@@ -104,9 +103,10 @@ class Destination:
             if not ids:
                 raise self._unknown(name, topic, partitions)
             ((topic_id, source),) = ids.items()
-            epochs = self._live[key].sound_epochs if key in self._live else ()
+            own = self._live.get(topic, {}).get(key[1])
+            epochs = () if own is None else own.sound_epochs
             epoch = epochs[-1].epoch if epochs else 0
-        live = self._live.get(key)
+        live = self._live.get(topic, {}).get(key[1])
         return PartitionThere(
             topic_id,
             epoch,
@@ -120,14 +120,22 @@ class Destination:
             hosts={} if known is None else known.hosts,
             retention={} if known is None else known.retention.get(topic, {}),
             checkpoints=self._checkpoints(key),
-            cluster_id=self._log_dir.cluster_id,
-            has_metadata=known is not None,
+            doubts=tuple(self._doubts(has_partition=known is not None or live is not None)),
         )
 
     @cached_property
-    def _live(self) -> dict[tuple[str, int], PartitionDir]:
-        """The directories of partitions that the broker serves, by topic and number."""
-        return {key: PartitionDir(paths[0], self._log_dir) for key, paths in self._log_dir.in_use.items()}
+    def _live(self) -> dict[str, dict[int, PartitionDir]]:
+        """The directories of partitions that the broker serves, by topic, then by number, ascending."""
+        found: dict[str, dict[int, PartitionDir]] = {}
+        for (topic, number), paths in sorted(self._log_dir.in_use.items()):
+            found.setdefault(topic, {})[number] = PartitionDir(paths[0], self._log_dir)
+        return found
+
+    def _doubts(self, *, has_partition: bool) -> Iterator[str]:
+        if self._is_damaged:
+            yield "the metadata log there is damaged, and was not asked"
+        if not has_partition:
+            yield "nothing there tells whether the topic has that partition: ask kafka-topics.sh --describe"
 
     @property
     def _source(self) -> str:
@@ -137,11 +145,10 @@ class Destination:
     def _ids(self, topic: str) -> dict[str, str]:
         """The ids that sound directories of partitions have for a topic, each with the path of one."""
         found: dict[str, str] = {}
-        for (its, _), directory in sorted(self._live.items()):
-            if its == topic:
-                file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-                if directory.topic_id is not None and not file.findings:
-                    found.setdefault(directory.topic_id, directory.path)
+        for directory in self._live.get(topic, {}).values():
+            file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
+            if directory.topic_id is not None and not file.findings:
+                found.setdefault(directory.topic_id, directory.path)
         return found
 
     def _by_metadata(self, name: str, key: tuple[str, int], partitions: int) -> str:

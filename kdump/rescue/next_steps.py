@@ -206,7 +206,7 @@ def note_there(name: str, there: PartitionThere, fitted: int) -> Iterator[str]:
     )
     if fitted:
         told += f"; {counted(fitted, 'batch', 'batches')} got another leader epoch for that (rows patched)"
-    yield told
+    yield "; ".join((told, *there.doubts))
 
 
 def notes_left(name: str, left: Sequence[Finding]) -> Iterator[str]:

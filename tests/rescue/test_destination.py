@@ -191,12 +191,14 @@ def test_a_damaged_metadata_log_tells_nothing(tmp_path: Path) -> None:
     run = placed(tmp_path, partition([0, 4]), there | {METADATA: bytes(log)})
     assert run.exit == 0, run.stderr
     assert [epoch for epoch, _ in batches(tmp_path / "out/orders-0" / name(0))] == [0, 0]
-    assert b"there/orders-0 has them" in run.stdout
+    assert b"there/orders-0 has them; 1 batch got another leader epoch" in run.stdout
+    assert b"the metadata log there is damaged, and was not asked" in run.stdout
 
 
 def test_another_partition_of_the_topic_tells_its_id_and_no_epoch(tmp_path: Path) -> None:
     there = below("orders-5", partition([0, 8], NEW)) | META
-    assert placed(tmp_path, partition([0, 4]), there).exit == 0
+    run = placed(tmp_path, partition([0, 4]), there)
+    assert (run.exit, b"nothing there tells whether the topic has that partition" in run.stdout) == (0, True)
     assert [epoch for epoch, _ in batches(tmp_path / "out/orders-0" / name(0))] == [0, 0]
 
 
