@@ -45,6 +45,7 @@ from kdump.words.escape import escape
 if TYPE_CHECKING:
     from kdump.cli.show import Sink
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.rescue.destination import Destination
 
 _NO_HALF = ": nothing half-written has its final name; run the same command again to go on"
 _NEW_DOUBTFUL = ", with a new file for --doubtful"
@@ -95,6 +96,10 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     metavar="FILE",
     help="The leader-epoch-checkpoint of a replica known to be good.",
 )
+@option(
+    "--for", "destination", group="What is done", type=click.Path(), metavar="LOGDIR",
+    help="Make it fit the cluster of this log.dir, or of this metadata log: its topic id, its leader epochs.",
+)  # fmt: skip
 @option("--below-log-start", group="Input", is_flag=True, help="Keep batches below the log start offset too.")
 @option(
     "--deleted", group="Input", type=click.Choice((TOO, ALONE)),
@@ -149,6 +154,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         deleted=given["deleted"],
         jobs=given["jobs"],
         policies=topic_policies(given, given["sources"]),
+        destination=_destination(given["destination"]),
     )
     names = (*given["topic_partitions"], *partitions_of(given["topics"], given["sources"]))
     wanted = Wanted(given["to"], given["name"], names)
@@ -221,6 +227,19 @@ def _epochs(path: str | None) -> tuple[EpochEntry, ...] | None:
     if not file.is_read or file.findings or not file.epochs:
         raise click.UsageError(f"--epochs {path}: not a sound leader-epoch-checkpoint with entries")
     return tuple(file.epochs)
+
+
+def _destination(path: str | None) -> Destination | None:
+    """Return the cluster that results are for, None for that of the sources.
+
+    Raises:
+        click.UsageError: the path is no log directory, and no metadata log.
+    """
+    if path is None:
+        return None
+    from kdump.cli.options.destination import destination_of
+
+    return destination_of(path)
 
 
 def _sink(given: dict[str, Any]) -> Sink:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kdump.rescue.losses import LineLosses
     from kdump.rescue.target import Staging
     from kdump.row import Row
+    from kdump.rows.salvaged import PatchedField
+
+_MOST_PATCHED = 4096  # rows of fields: behind so many a row of what is kept ends
 
 
 class FateRows:
@@ -38,6 +41,7 @@ class FateRows:
         self._extras: list[tuple[int, Row]] = []  # rows that stand between the others, the next one last
         self._outs: list[Loss] = []  # batches of the line that stay out, behind the last row
         self._kept: Kept | None = None
+        self._patched: list[tuple[int, PatchedField]] = []  # rows that stand behind that one, each with its offset
         self._expected = 0  # the next offset
         self.records = self.records_below = 0  # kept, and intact ones that stay out below the log start offset
         self.offsets_lost = self.records_lost = self.ranges_unknown = 0
@@ -66,6 +70,12 @@ class FateRows:
             self._kept = Kept(self._name, first, last, records, source, copies)
         self._expected = max(self._expected, last + 1)
 
+    def patch(self, offset: int, row: PatchedField) -> None:
+        """A field of a batch that was kept last is another one in the result."""
+        self._patched.append((offset, row))
+        if len(self._patched) == _MOST_PATCHED:
+            self._flush()
+
     def leave_out(self, loss: Loss) -> None:
         """A batch of the line stays out; those below the log start offset are told together."""
         before, is_below = self._outs[-1] if self._outs else None, loss.certainty is Certainty.ABSENT
@@ -89,6 +99,9 @@ class FateRows:
         kept, self._kept = self._kept, None
         if kept is not None:
             self._row(kept.offset, kept)
+        for offset, row in self._patched:
+            self._row(offset, row)
+        self._patched.clear()
 
     def _gap(self, last: int) -> None:
         """Say of the offsets from the expected one to a last one why they are not there."""

@@ -15,6 +15,7 @@ from kdump.format.batch.window import Buffer, Window
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.rescue.fate_rows import BatchesLeftOut, FateRows
+from kdump.rescue.fitted_epochs import FittedEpochs
 from kdump.rescue.losses import LineLosses, lost_logs, outside, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing
@@ -27,8 +28,9 @@ from kdump.storage.own_files import OTHERS_WRITE
 from kdump.words.numbers import span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from kdump.rescue.fitted_epochs import FittedEpoch
     from kdump.rescue.holes import LineHoles
     from kdump.rescue.line import Line
     from kdump.rescue.partition_salvage import PartitionSalvage, SalvageOptions
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from kdump.rescue.target import Staging, Target
     from kdump.row import Row
     from kdump.storage.fsops import FileOps
+
+
+_NONE_FITTED: Sequence[FittedEpoch] = ()
 
 
 class ChangedError(Exception):
@@ -76,6 +81,9 @@ class LineWriter:
         self.left_out = BatchesLeftOut()  # which batches stay out because of their transactions
         self._refused: dict[int, str] = {}
         self.latest_epoch = -1  # the newest leader epoch of the result, below 0 for none
+        there = work.there
+        self._fitting = None if there is None else FittedEpochs(there.leader_epoch)
+        self.fitted = 0  # batches that have another leader epoch, as the cluster wants it that they are for
 
     @property
     def _limit(self) -> int:
@@ -258,7 +266,10 @@ class LineWriter:
         dress(staging.rows_file, settings._replace(mode=settings.mode & ~OTHERS_WRITE), self._ops)
         self.rows.finish(self._known_end)
         result = self._salvaged(writer, start)
-        self.standing = Standing() if self.rows.among else self._work.standing(self._line, result)
+        is_other = (
+            self._work.is_for_another or self._work.is_brought or self.fitted > 0
+        )  # no copy serves there as it is
+        self.standing = Standing() if is_other or self.rows.among else self._work.standing(self._line, result)
         self.result = result.replace(copies=self.standing.copies)
         staging.row(row_json(self.result))
 
@@ -281,6 +292,8 @@ class LineWriter:
             offsets_lost=self.rows.offsets_lost,
             offsets_unexplained=self.rows.offsets_unexplained,
             open_transactions=tuple(opened),
+            topic_id=self._work.made.topic_id,
+            leader_epoch=self._work.made.leader_epoch,
         )
 
     def _window(self, writer: SegmentWriter, number: int, copies: int, window: Window, floor: int | None) -> None:
@@ -302,12 +315,17 @@ class LineWriter:
         if start >= stop:
             return
         one = self._work.read[number]
-        part = window.slice(start, stop)
+        part, fitted = window.slice(start, stop), _NONE_FITTED
+        if self._fitting is not None:
+            part, fitted = self._fitting.fit(part)
         first_of = partial(first_offset, part, wrappers=one.facts.wrappers)
         self._refused.clear()
         for begin, end in writer.write(part, first_of, one.log.base, one.source):
             self._tell_refused(one, part, begin)
             self._keep(one, copies, part.slice(begin, end))
+            for epoch in fitted:
+                if begin <= epoch.row < end:
+                    self._tell_fitted(one, part, epoch)
         self._tell_refused(one, part, part.count)
 
     def _refuse(self, _window: Window, k: int, why: str) -> None:
@@ -358,6 +376,13 @@ class LineWriter:
                 count = 1 if inner is None else inner[1]
             last = part.cell(k, layout.LAST_OFFSET)
             self.rows.keep(first_offset(part, k, wrappers), last, count, one.log.source, copies)
+
+    def _tell_fitted(self, one: ReadLog, part: Window, epoch: FittedEpoch) -> None:
+        """A batch that is kept has another leader epoch in the result."""
+        position = part.cell(epoch.row, layout.POSITION) + layout.LEADER_EPOCH_AT
+        row = PatchedField(self._work.name, one.log.path, position, "partitionLeaderEpoch", epoch.before, epoch.after)
+        self.fitted += 1
+        self.rows.patch(part.cell(epoch.row, layout.BASE_OFFSET), row)
 
     def _extras(self, expected: int) -> list[tuple[int, Row]]:
         """Rows that stand between those of the offsets, each with its offset."""

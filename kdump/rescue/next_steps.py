@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from kdump.format.kinds import FileKind
+from kdump.rescue.destination import KEPT_BY, valued
 from kdump.rescue.raft_files import raft_files
 from kdump.rescue.step_sentences import SalvageOption, SalvageStepKind, placed
+from kdump.storage.log_dir import is_log_dir
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
+from kdump.storage.paths import base_name, parent
 from kdump.storage.raft_snapshots import FETCH_AGAIN
 from kdump.value import TupleValue
 from kdump.words.command import ShellCommand, command_line, named, renaming
-from kdump.words.numbers import some_of
+from kdump.words.numbers import counted, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
+    from kdump.rescue.destination import PartitionThere
     from kdump.rescue.partition_salvage import PartitionSalvage
     from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
@@ -25,6 +31,10 @@ if TYPE_CHECKING:
     from kdump.rows.steps import Step
 
 _TOLD = 4  # names in a sentence
+
+
+_MADE_AGAIN = (SalvageStepKind.CREATE_WITH_ID, SalvageStepKind.FOR_LIVE, SalvageStepKind.FOR_TOPIC_OF_LIVE)
+"""Steps behind which there are none: what is made then has its own."""
 
 
 class Beside(TupleValue):
@@ -84,10 +94,16 @@ def _options(
     raft = None
     if result.partition.startswith(f"{METADATA_TOPIC}-"):
         raft = raft_files(work.directories, result.log_start_offset, result.log_end_offset, beside.latest_epoch)
-    placing = (
-        *_steps_of_deleted(work, path),
-        *steps_for(result, path, beside.log_start, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered),
-    )
+    if work.there is not None:
+        placing = tuple(_steps_there(work, work.there, result, path, beside))
+        if work.is_for_another:
+            return (SalvageOption(placing),)
+    else:
+        placing = tuple(_steps_of_deleted(work, path))
+        if not any(one.kind in _MADE_AGAIN for one in placing):
+            entry = beside.log_start
+            own = steps_for(result, path, entry, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered)
+            placing = (*placing, *own)
     restoring, names = tuple(_steps_beside(standing, result.partition)), tuple(_steps_of_names(work))
     if restoring:
         return SalvageOption(restoring), SalvageOption(placing, "that replica cannot lead")
@@ -122,7 +138,10 @@ def _once_more(work: PartitionSalvage, *others: str, name: str | None = None) ->
     named_so = () if name is None else ("--name", name)
     deleted = ("--deleted", "too") if work.reads_deleted else ()
     below = ("--below-log-start",) if work.reads_below_log_start else ()
-    return command_line("salvage", *map(named, work.whole_sources), *others, *deleted, *below, "--to", "DIR", *named_so)
+    there = () if work.there is None else ("--for", named(work.there.asked))
+    return command_line(
+        "salvage", *map(named, work.whole_sources), *others, *deleted, *below, *there, "--to", "DIR", *named_so
+    )
 
 
 def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[ToldStep]:
@@ -172,6 +191,22 @@ def note_below(name: str, records: int, start: int | None) -> Iterator[str]:
             "sources: where that start is a mistake, copy the sources before a broker runs on them, and run salvage "
             "with --below-log-start"
         )
+
+
+def note_there(name: str, there: PartitionThere, fitted: int) -> Iterator[str]:
+    """Yield what is said of a result for the cluster of another log.dir.
+
+    Args:
+        name: of the partition.
+        there: what that cluster has of it.
+        fitted: batches that have another leader epoch now.
+    """
+    told = (
+        f"{name}: made for topic id {there.topic_id} and leader epoch {there.leader_epoch}, as {there.source} has them"
+    )
+    if fitted:
+        told += f"; {counted(fitted, 'batch', 'batches')} got another leader epoch for that (rows patched)"
+    yield "; ".join((told, *there.doubts))
 
 
 def notes_left(name: str, left: Sequence[Finding]) -> Iterator[str]:
@@ -257,6 +292,109 @@ def _steps_of_names(work: PartitionSalvage) -> Iterator[ToldStep]:
         yield SalvageStepKind.NAMES.step(path=path, moves=renaming(renamed(some)), check=check)
 
 
+def _steps_there(
+    work: PartitionSalvage, there: PartitionThere, result: Salvaged, path: str, beside: Beside
+) -> Iterator[ToldStep]:
+    """Yield what puts a result in place in the cluster that it is for, in order."""
+    topic, name, live = result.partition.rpartition("-")[0], result.partition, there.live
+    for directory in work.on_the_way_out:
+        if is_log_dir(directory.log_dir.path):  # else it is a copy
+            yield SalvageStepKind.DELETED.step(path=directory.path)
+    if there.has_records and work.is_brought:
+        if work.is_for_another:
+            command = _once_more(work, name=f"OTHER-{name.rpartition('-')[2]}")
+            yield SalvageStepKind.LIVE.step(command, live=live, path=path)
+        else:
+            assert live is not None
+            yield SalvageStepKind.SAME_TOPIC.step(_once_more(work, named(live)), live=live, id=there.topic_id)
+    keeps = work.is_for_another and topic not in OWN_TOPICS
+    configs = "kafka-configs.sh", "--bootstrap-server", "HOST:PORT", "--alter", "--entity-type", "topics"
+    of_topic = (*configs, *valued("--entity-name", topic))
+    if keeps:
+        all_kept = ",".join([f"{one}=-1" for one in KEPT_BY])
+        yield SalvageStepKind.KEEP_RECORDS.step(ShellCommand(*of_topic, "--add-config", all_kept), topic=topic)
+    yield from _steps_of_stopping(there, name)
+    rows = f"{path}{SALVAGE_ROWS}" if topic in COORDINATED and result.offsets_lost else None
+    yield from _steps_of_placing(there, name, path, rows)
+    if beside.log_start is not None:
+        entry = _checkpoint_of_start(name, beside.log_start, is_lowered=beside.is_lowered)
+        yield SalvageStepKind.LOG_START.step(entry=entry)
+    ends = [there.checkpoints.get(kind, 0) for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION)]
+    if live is None or there.has_records or max(ends) > result.log_end_offset:
+        yield SalvageStepKind.LOWER.step(lower=_lowering(name, result.log_end_offset))
+    if live is not None:
+        yield SalvageStepKind.CHECK_PLACED.step(command_line("verify", named(live)))
+    start = ShellCommand("kafka-server-start.sh", "-daemon", "server.properties")
+    yield SalvageStepKind.START_BROKERS.step(start)
+    if keeps:
+        own = [f"{one}={there.retention[one]}" for one in KEPT_BY if one in there.retention]
+        gone = [one for one in KEPT_BY if one not in there.retention]
+        words = (
+            *(("--add-config", ",".join(own)) if own else ()),
+            *(("--delete-config", ",".join(gone)) if gone else ()),
+        )
+        yield SalvageStepKind.KEEP_AS_BEFORE.step(ShellCommand(*of_topic, *words), topic=topic)
+        listing = command_line("groups", "LOGDIR...", *valued("--topic", topic), "--at", "WHEN", "--reset-csv")
+        yield SalvageStepKind.COMMITS.step(listing)
+    if result.open_transactions:
+        yield SalvageStepKind.HANGING.step()
+
+
+def _steps_of_stopping(there: PartitionThere, name: str) -> Iterator[ToldStep]:
+    """Yield which brokers are stopped."""
+    for one in there.replicas:
+        stop = ShellCommand("kafka-server-stop.sh", f"--node-id={one}")
+        told = ", ".join(map(str, there.replicas))
+        yield SalvageStepKind.STOP_BROKER.step(stop, broker=_broker(there, one), partition=name, all=told)
+    if not there.replicas:
+        yield SalvageStepKind.STOP_BROKERS.step(partition=name)
+
+
+def _steps_of_placing(there: PartitionThere, name: str, path: str, rows: str | None) -> Iterator[ToldStep]:
+    """Yield what is moved and copied, on each broker; `rows` are those that are put beside the result."""
+    here = None if there.live is None else there.broker
+    aside, copied = f"{parent(path)}.replaced", [path, *([] if rows is None else [rows])]
+    why = (
+        ""
+        if rows is None
+        else "; a broker passes over the rows, kdump groups and transactions read in them what is lost"
+    )
+    if there.live is not None:
+        where = f"on broker {_broker(there, here)}: " if here is not None else ""
+        yield SalvageStepKind.SET_ASIDE.step(_moving(there.live, aside), where=where)
+        yield SalvageStepKind.PUT.step(_putting(copied, there.log_dir), where=where, why=why)
+    others: list[int | None] = [one for one in there.replicas if one != here]
+    if not there.replicas:
+        others = [None]
+    for other in others:
+        where = (
+            f"on broker {_broker(there, other)}: " if other is not None else "on each other broker that has a replica: "
+        )
+        command = _moving(f"LOGDIR/{name}", "REPLACED").then(_putting(copied, "LOGDIR"))
+        beside = "" if rows is None else f" and {rows}"
+        yield SalvageStepKind.PUT_THERE.step(command, where=where, partition=name, path=path, rows=beside)
+
+
+def _moving(directory: str, to: str) -> ShellCommand:
+    """The commands that move a directory into another one."""
+    make = ShellCommand("mkdir", "-p", named(to))
+    return make.then(ShellCommand("mv", "-n", named(directory), f"{named(to)}/"))
+
+
+def _putting(copied: Sequence[str], log_dir: str) -> ShellCommand:
+    """The commands that copy into a log directory, and give it to whom that belongs."""
+    where = named(log_dir)
+    made = [os.path.join(where, base_name(one)) for one in copied]
+    copy = ShellCommand("cp", "-a", *map(named, copied), f"{where}/")
+    return copy.then(ShellCommand("chown", "-R", f"--reference={where}", *made))
+
+
+def _broker(there: PartitionThere, number: int | None) -> str:
+    """A broker in a sentence."""
+    host = None if number is None else there.hosts.get(number)
+    return f"{number}" if host is None else f"{number} ({host})"
+
+
 def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[ToldStep]:
     """Yield what a partition needs whose topic was deleted: a copy of what is left of it, and a topic."""
     if not work.on_the_way_out:
@@ -268,16 +406,21 @@ def _steps_of_deleted(work: PartitionSalvage, path: str) -> Iterator[ToldStep]:
     has_id = old is not None and work.runs_kraft is not False
     live = work.in_use
     if live is None:
-        kind = SalvageStepKind.CREATE_WITH_ID if has_id else SalvageStepKind.CREATE
+        kind, command = SalvageStepKind.CREATE, None
+        if has_id:
+            kind, command = SalvageStepKind.CREATE_WITH_ID, _once_more(work, "--for", "LOGDIR")
         create = f"{topic} was deleted: create it again" if work.is_named else f"create {topic}"
         many = f", with at least {int(number) + 1} partitions" if int(number) else ""
-        yield kind.step(topic=topic, create=create, path=path, many=many, old=old)
+        yield kind.step(command, create=create, path=path, many=many, old=old)
     elif old is None or live.topic_id != old:  # else it is of the same topic, which a broker has in another directory
         again = _once_more(work, name=f"OTHER-{number}")
         yield SalvageStepKind.CREATED_AGAIN.step(again, topic=topic, live=live.path, path=path)
         if has_id:
-            kind = SalvageStepKind.ID_OF_CLUSTER if live.topic_id is None else SalvageStepKind.ID_OF_LIVE
-            yield kind.step(topic=topic, live=live.path, id=live.topic_id, path=path, old=old)
+            kind, where = SalvageStepKind.FOR_LIVE, named(live.log_dir.path)
+            if live.topic_id is None:
+                kind, where = SalvageStepKind.FOR_TOPIC_OF_LIVE, "LOGDIR"
+            command = _once_more(work, "--for", where)
+            yield kind.step(command, live=live.path, id=live.topic_id, path=path, old=old)
 
 
 def steps_for(
@@ -302,13 +445,8 @@ def steps_for(
 
     Source: LogManager.isStrayKraftReplica (a log without a topic id is a stray).
     """
-    topic, _, number = result.partition.rpartition("-")
-    end = result.log_end_offset
-    lower = (
-        f"in recovery-point-offset-checkpoint and replication-offset-checkpoint lower the number behind "
-        f"`{topic} {number}` to {end} where it is above that: until then verify says K01 of it, and that offsets from "
-        f"{end} on are lost; do not delete only the line: line 2 of the file counts the entries"
-    )
+    topic = result.partition.rpartition("-")[0]
+    lower = _lowering(result.partition, result.log_end_offset)
     if topic == METADATA_TOPIC:
         yield SalvageStepKind.STOP_NODE.step(partition=result.partition)
         yield from _steps_of_raft(result, path, raft)
@@ -331,6 +469,16 @@ def steps_for(
     yield SalvageStepKind.START.step(start=_start_them(result, topic, path))
     if result.open_transactions:
         yield SalvageStepKind.HANGING.step()
+
+
+def _lowering(name: str, end: int) -> str:
+    """Say what the checkpoints of a log directory must not have."""
+    topic, _, number = name.rpartition("-")
+    return (
+        f"in recovery-point-offset-checkpoint and replication-offset-checkpoint lower the number behind "
+        f"`{topic} {number}` to {end} where it is above that: until then verify says K01 of it, and that offsets from "
+        f"{end} on are lost; do not delete only the line: line 2 of the file counts the entries"
+    )
 
 
 def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[ToldStep]:

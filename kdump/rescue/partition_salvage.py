@@ -14,6 +14,7 @@ from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, LogShape, SegmentOrigin, shown_end
 from kdump.broker.index_interval import infer_interval
 from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.checkpoint.properties import encode_partition_metadata
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
@@ -42,6 +43,7 @@ from kdump.rescue.scanned_log import (
 )
 from kdump.rescue.segments import Settings
 from kdump.rescue.standing import Standing, standing_of
+from kdump.rescue.target import Made
 from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import first_in_header
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
+    from kdump.rescue.destination import Destination, PartitionThere
     from kdump.rescue.partings import Branch, BranchBatch, Parting
     from kdump.rescue.run_edges import EdgeBatch
     from kdump.rescue.sources import Copy, SourceLog
@@ -85,6 +88,7 @@ class SalvageOptions(Value):
     deleted: str | None = None  # which logs that a broker is to remove are read: "too", "alone", or None for none
     jobs: int = 1  # processes, one for a partition at a time; 0 for every core
     policies: TopicPolicies = NO_POLICIES  # what is known of topics
+    destination: Destination | None = None  # the cluster that results are for, None for that of the sources
 
 
 class RefusalError(Exception):
@@ -98,13 +102,17 @@ class PartitionSalvage:
         name: of the partition.
         copies: of it.
         options: what was asked for.
+        there: what the cluster that the result is for has of the partition; None where it is that of the sources.
 
     Attributes:
         left_unread: logs that a broker removes and that could not be read, once it was asked for those.
     """
 
-    def __init__(self, name: str, copies: Sequence[Copy], options: SalvageOptions) -> None:
+    def __init__(
+        self, name: str, copies: Sequence[Copy], options: SalvageOptions, there: PartitionThere | None = None
+    ) -> None:
         self.name = name
+        self.there = there
         self.read: list[ReadLog] = []  # the logs, once they are read, but for those of other partitions
         self.foreign: list[ReadLog] = []  # the logs of other partitions, which stay out
         self.notes: list[str] = []  # what there is to know, a sentence each
@@ -124,6 +132,32 @@ class PartitionSalvage:
         named = [log.source for copy in self._copies for log in copy.logs]
         aside = [log.path for copy in self._copies if copy.is_aside for log in copy.logs]
         return tuple(dict.fromkeys((*named, *aside)))
+
+    @property
+    def topic_id(self) -> str | None:
+        """The topic id of the sources, None where none has it."""
+        return next((one.directory.topic_id for one in self._copies if one.topic_id is not None), None)
+
+    @property
+    def made(self) -> Made:
+        """What the result is made of, and for."""
+        there = self.there
+        if there is None:
+            return Made(self.sources, self.topic_id)
+        return Made(self.sources, there.topic_id, there.leader_epoch)
+
+    @property
+    def is_for_another(self) -> bool:
+        """Whether the cluster that the result is for has another topic in its place than the sources are of."""
+        return self.there is not None and self.there.topic_id != self.topic_id
+
+    @property
+    def is_brought(self) -> bool:
+        """Whether the result is for a cluster, and what that has of the partition is none of the sources."""
+        there = self.there
+        if there is None:
+            return False
+        return there.live is None or real(there.live) not in [real(one.path) for one in self.directories]
 
     @property
     def misplaced(self) -> dict[str, list[Misplaced]]:
@@ -719,7 +753,9 @@ class PartitionSalvage:
         """
         topic, _, number = self.name.rpartition("-")
         dirs = (one.log_dir for one in self.directories)  # also of one whose own name a broker has changed
-        is_lowered = any((one.offset(FileKind.LOG_START, (topic, int(number))) or 0) > start for one in dirs)
+        starts = [one.offset(FileKind.LOG_START, (topic, int(number))) or 0 for one in dirs]
+        starts += [] if self.there is None else [self.there.checkpoints.get(FileKind.LOG_START, 0)]
+        is_lowered = any(one > start for one in starts)
         return start if is_lowered or start > first_base else None, is_lowered
 
     def _note_tiered(self, copy: Copy, start: int) -> None:
@@ -976,7 +1012,9 @@ class PartitionSalvage:
         return INDEX_INTERVAL
 
     def metadata(self) -> bytes | None:
-        """Return a sound partition.metadata."""
+        """Return the partition.metadata of the result, None where nothing tells it."""
+        if self.there is not None:
+            return encode_partition_metadata(self.there.topic_id)
         return next((data for copy in self._copies if (data := copy.metadata()) is not None), None)
 
     @property
@@ -990,7 +1028,8 @@ class PartitionSalvage:
         if self.read:
             status = os.stat(self.read[0].log.path)
             mode, owner = status.st_mode & 0o777, (status.st_uid, status.st_gid)
-        return Settings(self._options.segment_bytes, self.interval(), self._options.limits, mode | 0o600, owner)
+        limits, is_new = self._options.limits, self.is_for_another
+        return Settings(self._options.segment_bytes, self.interval(), limits, mode | 0o600, owner, is_new_topic=is_new)
 
 
 def _place_in_copy(one: ReadLog) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
-from kdump.rescue.next_steps import Beside, before_all, next_steps, note_below, notes_if_sound, notes_left
+from kdump.rescue.next_steps import Beside, before_all, next_steps, note_below, note_there, notes_if_sound, notes_left
 from kdump.rescue.partition_salvage import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import losses_of, rows_of
 from kdump.rescue.sources import find_copies, is_partition_name
@@ -35,6 +35,7 @@ from kdump.workers import in_order
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from kdump.rescue.destination import PartitionThere
     from kdump.rescue.sources import Copy
 
     SalvageItem = Finding | OpenFailure | Progress | SalvageDone | SalvageRefused
@@ -83,13 +84,16 @@ def salvage(
     except RefusalError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
-    works = {name: PartitionSalvage(name, copies, options) for name, copies in sorted(groups.items(), key=_order)}
+    works: dict[str, PartitionSalvage] = {}
+    yield from _works(groups, options, works)
+    if groups and not works:
+        return
     target = Target(wanted.to, ops)
     try:
         if options.doubtful is not None:
             refuse_inside_sources(options.doubtful, sources, "--doubtful")
             led_to(os.path.dirname(options.doubtful) or ".")
-        whole = target.check(sources, {name: work.sources for name, work in works.items()})
+        whole = target.check(sources, {name: work.made for name, work in works.items()})
         target.clean()
     except RefusedError as error:
         target.close()
@@ -121,6 +125,30 @@ def salvage(
         yield SalvageRefused("", f"{options.doubtful}: {_sentence(error)}", failed=True)
     finally:
         target.close()
+
+
+def _works(
+    groups: dict[str, list[Copy]], options: SalvageOptions, works: dict[str, PartitionSalvage]
+) -> Iterator[SalvageRefused]:
+    """Put the partitions into a dictionary, in order; yield those that the cluster that they are for cannot take."""
+    for name, copies in sorted(groups.items(), key=_order):
+        try:
+            works[name] = PartitionSalvage(name, copies, options, _there(name, groups, options))
+        except RefusedError as error:
+            yield SalvageRefused(name, str(error), failed=False)
+
+
+def _there(name: str, names: Iterable[str], options: SalvageOptions) -> PartitionThere | None:
+    """What the cluster that a result is for has of a partition; None where it is that of the sources.
+
+    Raises:
+        RefusedError: it has no such partition, or nothing tells.
+    """
+    if options.destination is None:
+        return None
+    topic = name.rpartition("-")[0]
+    numbers = [int(one.rpartition("-")[2]) for one in names if one.rpartition("-")[0] == topic]
+    return options.destination.there(name, max(numbers) + 1)
 
 
 def _total(works: dict[str, PartitionSalvage]) -> int:
@@ -263,6 +291,7 @@ def _written(
     standing = Standing() if before_all(work, path, writer.result, without) else writer.standing
     beside = Beside(has_id, start, writer.latest_epoch, is_lowered)
     stay = (*note_below(work.name, writer.rows.records_below, start), *notes_left(work.name, work.left_to_broker))
+    fits = () if work.there is None else note_there(work.name, work.there, writer.fitted)
     yield from work.left_unread
     out = writer.rows.diverged + sum(one.records for one in writer.left_out.batches)
     steps = next_steps(work, standing, writer.result, path, beside, without=without, left_out=out)
@@ -275,6 +304,7 @@ def _written(
         diverged=writer.rows.diverged,
         notes=(
             *work.notes,
+            *fits,
             *stay,
             *notes_if_sound(standing, work.name, start, is_lowered=is_lowered, records_below=writer.rows.records_below),
         ),
@@ -392,6 +422,8 @@ def _salvaged_of(row: dict[str, Any]) -> Salvaged:
             SalvagedCopy(str(name_of(one["path"])), one["state"], one.get("logEndOffset"))
             for one in row.get("copies", [])
         ),
+        topic_id=row.get("topicId"),
+        leader_epoch=row.get("leaderEpoch"),
     )
 
 

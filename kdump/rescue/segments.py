@@ -40,6 +40,7 @@ class Settings(TupleValue):
     # mode, owner: rights, and user and group, that the files are to have
     mode: int
     owner: tuple[int, int]
+    is_new_topic: bool = False  # no producer has written to it yet: ids and sequences of those that wrote say nothing
 
 
 class _Segment:
@@ -218,7 +219,9 @@ class SegmentWriter:
         if window.has_record_bytes:
             self._ops.write(log, window.view[position - window.origin : end - window.origin], segment.size)
         else:
-            for at in range(position, end, _PIECE):
+            header = window.view[position - window.origin :][: layout.RECORDS_AT]
+            self._ops.write(log, header, segment.size)
+            for at in range(position + len(header), end, _PIECE):
                 data = source.read_at(at, min(_PIECE, end - at))
                 self._ops.write(log, data, segment.size + at - position)
         segment.size += end - position
@@ -255,15 +258,25 @@ class SegmentWriter:
 
     # --- other files ----------------------------------------------------------------------------------------
     def _snapshot(self, offset: int) -> None:
+        self._snapshots = [*self._snapshots[-_SNAPSHOTS + 1 :], (offset, self._encoded_producers())]
+
+    def _encoded_producers(self) -> bytes:
+        """A snapshot; of a new topic it has those with an open transaction.
+
+        Another cluster gives the same producer ids again, and a broker that knows one takes batches with the sequences
+        of what it wrote last for duplicates: it says that they are written, and drops them.
+        """
         entries = in_java_order(self._producers.entries)
-        self._snapshots = [*self._snapshots[-_SNAPSHOTS + 1 :], (offset, encode_snapshot(entries))]
+        if self._settings.is_new_topic:
+            entries = [one for one in entries if one.current_txn_first_offset >= 0]
+        return encode_snapshot(entries)
 
     def finish(self) -> None:
         """Write what a broker has beside the segments, of which there is one at least."""
         if self._segment is not None and not self.segments:
             self._create(self._segment)
         self._close()
-        for offset, data in [*self._snapshots, (self.end, encode_snapshot(in_java_order(self._producers.entries)))]:
+        for offset, data in [*self._snapshots, (self.end, self._encoded_producers())]:
             self.put_file(f"{offset:020}.snapshot", data)
         epochs = self._epochs
         epochs.truncate_from_start(self._log_start)

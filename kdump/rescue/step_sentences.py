@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 _METADATA = FileKind.PARTITION_METADATA.value
 _FIND_ID = "kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)"
-_IN_PLACE = (
-    f"into {{path}}/{_METADATA} in place of {{old}}: a KRaft broker renames a directory with another topic id than the "
-    "cluster has to -stray"
+_FOR_IT = (
+    "in place of {old}, and leader epochs that fit, else a KRaft broker renames it to -stray, or cuts it: make it "
+    "again for that topic{how}, and do what stands there"
 )
+_ANY_LOG_DIR = _FOR_IT.replace("{how}", " (LOGDIR: one of a broker there, with the metadata log)")
 
 
 class SalvageStepKind(Enum):
@@ -73,13 +74,13 @@ class SalvageStepKind(Enum):
         "create that topic"
     )
     # the same, and brokers may run KRaft
-    ID_OF_LIVE = f"write the topic id of {{live}}, {{id}}, {_IN_PLACE}"
+    FOR_LIVE = f"{{path}} needs the topic id of {{live}}, {{id}}, {_FOR_IT.replace('{how}', '')}"
     # the same, and the partition of the new topic does not tell its id
-    ID_OF_CLUSTER = f"write the topic id of {{live}} {_IN_PLACE}; {_FIND_ID}"
+    FOR_TOPIC_OF_LIVE = f"{{path}} needs the topic id of {{live}} {_ANY_LOG_DIR}"
     # the topic was deleted
     CREATE = "{create} where {path} goes{many}"
     # the topic was deleted, and brokers may run KRaft
-    CREATE_WITH_ID = f"{{create}} where {{path}} goes{{many}}, and write its new topic id {_IN_PLACE}; {_FIND_ID}"
+    CREATE_WITH_ID = f"{{create}} where {{path}} goes{{many}}; that needs its new topic id {_ANY_LOG_DIR}"
     # --- the metadata log
     # a result of the metadata log
     STOP_NODE = "stop the broker that is to have {partition}"
@@ -141,6 +142,55 @@ class SalvageStepKind(Enum):
     LOWER = "on each, {lower}"
     # a result
     START = "{start}"
+    # --- a result for the cluster of another log.dir (--for)
+    # that cluster has the very topic that the sources are of, and its partition is no source
+    SAME_TOPIC = (
+        "{live} is of the same topic ({id}): it may have what the sources lack, or go another way: name it, and the "
+        "other replicas, as sources too, and go on with that result"
+    )
+    # that cluster has another topic of the name, with records in the partition
+    LIVE = (
+        "{live} has records of the topic that is there now: what follows puts {path} in its place, and they are lost "
+        "then. To keep both, create another topic, and make a partition of that one instead"
+    )
+    # a result for another topic: its records may be older than that keeps them
+    KEEP_RECORDS = (
+        "let {topic} keep its records, while its brokers still run: retention goes by the times of the records, and "
+        "would delete old ones as soon as they are in place"
+    )
+    # the metadata log names the brokers of the partition
+    STOP_BROKER = (
+        "stop broker {broker}, with this or with what runs it; all that have a replica of {partition} ({all}) before "
+        "what follows: one that runs leads, and makes the others cut what it does not have"
+    )
+    # no metadata log names them
+    STOP_BROKERS = (
+        "stop every broker that has a replica of {partition} before what follows: one that runs leads, and makes the "
+        "others cut what it does not have"
+    )
+    # the log.dir has a directory of the partition
+    SET_ASIDE = "{where}move the directory that is there now out of the log.dir, and keep it"
+    # the same
+    PUT = "{where}put the result in its place, owned as the log.dir is{why}"
+    # a broker whose log.dir was not named, and that has a replica
+    PUT_THERE = (
+        "{where}move its {partition} out of the log.dir that has it (LOGDIR), and put a copy of {path}{rows} in its "
+        "place: all replicas must be equal"
+    )
+    # the log.dir has a directory of the partition
+    CHECK_PLACED = "before you start a broker, see that it is sound"
+    # a result for another cluster
+    START_BROKERS = "start all of these brokers, each with its own configuration"
+    # the same
+    KEEP_AS_BEFORE = (
+        "once what you need of it is read or copied: let {topic} delete again what its retention no longer keeps"
+    )
+    # the same, but for Kafka's own topics
+    COMMITS = (
+        "no group has committed to this topic: this lists what groups had committed in the cluster that it is from "
+        "(LOGDIR: all of its log.dirs; WHEN: before the deletion, or end), for kafka-consumer-groups.sh "
+        "--reset-offsets --from-file"
+    )
     # transactions are open at the end of the result
     HANGING = (
         "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
@@ -155,6 +205,9 @@ class SalvageStepKind(Enum):
             words: of the sentence.
         """
         return ToldStep(self, command, self.value.format_map(words))
+
+
+_PUTS = (SalvageStepKind.COPY, SalvageStepKind.COPY_TO_NODE, SalvageStepKind.PUT, SalvageStepKind.PUT_THERE)
 
 
 class ToldStep(Value):
@@ -186,7 +239,7 @@ def placed(options: Iterable[SalvageOption], result: Salvaged, path: str, left_o
         rank = Rank.RECOMMENDED if number == 1 else Rank.IF
         for n, one in enumerate(option.steps, 1):
             keeps, loses, size = UNKNOWN, UNKNOWN, None
-            if one.kind in (SalvageStepKind.COPY, SalvageStepKind.COPY_TO_NODE):
+            if one.kind in _PUTS:
                 keeps, loses, size = Amount(None, result.records), Amount(None, left_out), result.size
             where = number, n, (path,), rank, option.condition
             yield Step(*where, command=one.command, why=one.why, keeps=keeps, loses=loses, size=size)

@@ -8,10 +8,11 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.format.java_values import MAX_INT
 from kdump.rows.salvaged import Salvaged
 from kdump.storage.directory import cannot_list
 from kdump.storage.json_rows import name_of, rows_in, shown
-from kdump.storage.json_rules import BadValueError, fields, items
+from kdump.storage.json_rules import BadValueError, fields, items, maybe, number, text
 from kdump.storage.names import SALVAGE_ROWS
 from kdump.storage.outputs import refuse_inside_sources
 from kdump.storage.own_files import (
@@ -24,6 +25,7 @@ from kdump.storage.own_files import (
 )
 from kdump.storage.paths import parent
 from kdump.storage.refusal import RefusedError
+from kdump.value import TupleValue
 from kdump.words.command import ShellCommand, named
 
 if TYPE_CHECKING:
@@ -31,7 +33,25 @@ if TYPE_CHECKING:
 
     from kdump.storage.fsops import FileOps
 
+_MADE_FOR = {"topicId": maybe(text), "leaderEpoch": maybe(number(0, MAX_INT))}
 _TEMPORARY = ".kdump-salvage~"  # no topic has such a character in its name
+
+
+class Made(TupleValue):
+    """What a result is made of, and for."""
+
+    sources: tuple[str, ...]  # the paths of the user
+    topic_id: str | None = None  # None where no source has it
+    # of the cluster that it is for: the one that no leader epoch of the result is above; None where it is for none
+    leader_epoch: int | None = None
+
+    def serves_as(self, wanted: Made) -> bool:
+        """Tell whether it is what another run would make; what fits a cluster fits it still when that has gone on."""
+        if self.sources != wanted.sources:
+            return False
+        if self.leader_epoch is None or wanted.leader_epoch is None:
+            return self.leader_epoch is None and wanted.leader_epoch is None
+        return self.topic_id == wanted.topic_id and self.leader_epoch <= wanted.leader_epoch
 
 
 class Target:
@@ -49,7 +69,7 @@ class Target:
         self._sources: tuple[str, ...] = ()
         self._seen: list[str] = []  # what lay there when it was judged
 
-    def check(self, sources: Iterable[str], names: dict[str, tuple[str, ...]]) -> set[str]:
+    def check(self, sources: Iterable[str], names: dict[str, Made]) -> set[str]:
         """Refuse a directory that is not new, not empty, or has what salvage has not left.
 
         Partitions that it has made in other runs stay as they are: the steps of verify come one after the other. A
@@ -57,7 +77,7 @@ class Target:
 
         Args:
             sources: the paths of the user: it may lie in none.
-            names: of the partitions that are to be made, each with the sources that its rows will name.
+            names: of the partitions that are to be made, each with what its last row will tell.
 
         Returns:
             the names of the partitions that are whole already.
@@ -87,7 +107,7 @@ class Target:
             self.close()
             raise
 
-    def _opened(self, names: dict[str, tuple[str, ...]]) -> set[str]:
+    def _opened(self, names: dict[str, Made]) -> set[str]:
         """Open the directory that is there; what a former run has left says what is removed, and what stays.
 
         Raises:
@@ -103,7 +123,7 @@ class Target:
         demand_leftovers(self.fd, self.path, self._seen)
         return whole
 
-    def _whole(self, entries: set[str], names: dict[str, tuple[str, ...]]) -> set[str]:
+    def _whole(self, entries: set[str], names: dict[str, Made]) -> set[str]:
         whole: set[str] = set()
         for entry in sorted(entries):
             if entry.startswith(_TEMPORARY):
@@ -112,13 +132,14 @@ class Target:
                 partition = entry.removesuffix(SALVAGE_ROWS)
                 if partition in entries or partition in names:
                     continue
-            elif (made_of := self.sources_of(entry)) is not None:
+            elif (made := self.made(entry)) is not None:
                 if entry not in names:
                     continue
-                if made_of == names[entry]:
+                if made.serves_as(names[entry]):
                     whole.add(entry)
                     continue
-                raise RefusedError(f"{self.path}: {entry} was made of other sources; name a new directory")
+                how = "of other sources" if made.sources != names[entry].sources else "for another cluster, or for none"
+                raise RefusedError(f"{self.path}: {entry} was made {how}; name a new directory")
             raise RefusedError(f"{self.path}: has {entry} already; name a new directory, or an empty one")
         return whole
 
@@ -126,17 +147,18 @@ class Target:
         """Return the path of the file with what became of every offset."""
         return os.path.join(self.path, f"{partition}{SALVAGE_ROWS}")
 
-    def sources_of(self, partition: str) -> tuple[str, ...] | None:
-        """Return the sources that the last row of a partition names, None where there is none."""
+    def made(self, partition: str) -> Made | None:
+        """Return what the last row of a partition tells, None where there is none."""
         try:
             rows = open_own(self.fd, f"{partition}{SALVAGE_ROWS}", self.rows_path(partition), "a file of rows of kdump")
         except OSError:
             return None
-        found: tuple[str, ...] | None = None
+        found: Made | None = None
         try:
-            table = {Salvaged.row_name: fields({"sources": items(shown)}, more=True)}
+            table = {Salvaged.row_name: fields({"sources": items(shown)}, _MADE_FOR, more=True)}
             for _, row in rows_in(lambda at, size: os.pread(rows, size, at), table):
-                found = tuple(str(name_of(one)) for one in row["sources"])
+                sources = tuple(str(name_of(one)) for one in row["sources"])
+                found = Made(sources, row.get("topicId"), row.get("leaderEpoch"))
         except (BadValueError, OSError):
             return None
         finally:

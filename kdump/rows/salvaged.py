@@ -35,14 +35,14 @@ class Diverged(Row, name="divergent"):
 
 
 class PatchedField(Row, name="patched"):
-    """A header field that salvage has put right in what it has written."""
+    """A header field that is another one in what salvage has written: put right, or fitted to another cluster."""
 
     partition: str = column(Kind.PARTITION, "its name")
     file: str = column(Kind.PATH, "the log of the source")
     position: int = column(Kind.POSITION, "of the field in the source")
     field: str = column(Kind.WORD, "name of the field")
     before: int = column(Kind.NUMBER, "the value in the source", key="from")
-    after: int = column(Kind.NUMBER, "the right one", key="to")
+    after: int = column(Kind.NUMBER, "the one in the result", key="to")
 
 
 class Revived(Row, name="revived"):
@@ -97,6 +97,12 @@ class Salvaged(Row, name="salvage"):
         "the directories of the sources beside a result that lacks nothing; none where something is lost or divergent",
         of=SalvagedCopy,
         default=(),
+    )
+    topic_id: str | None = column(Kind.WORD, "of the result; null where no source has it", default=None)
+    leader_epoch: int | None = column(
+        Kind.NUMBER,
+        "with --for that of the partition in that cluster, which none of the result is above; else null",
+        default=None,
     )
 
 

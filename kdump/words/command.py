@@ -20,7 +20,7 @@ _PLAIN = pattern(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)  # zsh looks up a prog
 PROGRAMS = (
     *("kdump", "chmod", "chown", "cp", "mkdir", "mv", "pip"),
     *("kafka-acls.sh", "kafka-configs.sh", "kafka-reassign-partitions.sh", "kafka-storage.sh", "kafka-topics.sh"),
-    "kafka-transactions.sh",
+    *("kafka-server-start.sh", "kafka-server-stop.sh", "kafka-transactions.sh"),
 )
 """Those of which kdump writes commands."""
 

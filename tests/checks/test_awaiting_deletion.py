@@ -95,7 +95,8 @@ def test_salvage_takes_its_name_without_the_suffix_and_says_which_topic_id_it_ne
     assert (run.exit, run.stderr) == (0, b"")
     assert "leave them in place" not in text
     assert f"copy data/{GONE} before a broker starts" in text
-    assert f"new topic id into out/orders-0/partition.metadata in place of {topic_id}" in text
+    assert f"that needs its new topic id in place of {topic_id}, and leader epochs that fit" in text
+    assert f"kdump salvage {source} --for LOGDIR --to DIR" in text
     assert (tmp_path / "out" / "orders-0" / name(0)).read_bytes() == FIRST[name(0)]
     again = run_kdump(["salvage", source, "--to", "out", "--topic-partition", "orders-0"], tmp_path)
     assert [one for one in text.splitlines() if "next" in one] == [
@@ -114,7 +115,10 @@ def test_where_the_topic_was_created_again_salvage_tells_what_its_place_would_co
     assert "create it again" not in text
     assert "orders was created again: data/orders-0 is a partition of the new topic" in text
     old, new = (letter * 21 + "A" for letter in "CB")
-    assert f"write the topic id of data/orders-0, {new}, into out/orders-0/partition.metadata in place of {old}" in text
+    assert f"out/orders-0 needs the topic id of data/orders-0, {new}, in place of {old}, and leader epochs" in text
+    (fits,) = (line.rpartition(": ")[2] for line in text.splitlines() if "needs the topic id of" in line)
+    assert run_kdump(shlex.split(fits.replace("DIR", "fits"))[1:], tmp_path).exit == 0
+    assert new in (tmp_path / "fits" / "orders-0" / "partition.metadata").read_text()
     (again,) = (line.partition("create that topic: ")[2] for line in text.splitlines() if "create that topic: " in line)
     words = shlex.split(again.replace("DIR", "both").replace("OTHER", "old-orders"))
     assert run_kdump(words[1:], tmp_path).exit == 0
@@ -124,9 +128,9 @@ def test_where_the_topic_was_created_again_salvage_tells_what_its_place_would_co
 def test_where_the_live_partition_does_not_tell_its_topic_id_the_cluster_does(tmp_path: Path) -> None:
     log_dir(tmp_path, gone=partition(FIRST), orders_0=partition(THIRD))
     (tmp_path / "data" / "orders-0" / "partition.metadata").unlink()
-    (step,) = (line for line in salvaged(tmp_path).splitlines() if "write the topic id of data/orders-0 into" in line)
-    assert f"in place of {'C' * 21}A: " in step
-    assert step.endswith("(topic orders topicId=ID)")
+    (step,) = (line for line in salvaged(tmp_path).splitlines() if "needs the topic id of data/orders-0 in" in line)
+    assert f"in place of {'C' * 21}A, " in step
+    assert step.endswith(f": kdump salvage data/{GONE} --for LOGDIR --to DIR")
 
 
 def test_beside_a_partition_of_the_same_topic_nobody_is_told_to_create_it(tmp_path: Path) -> None:

@@ -235,8 +235,8 @@ def test_a_page_says_what_an_option_takes(name: str) -> None:
 
 def test_no_page_names_an_option_that_is_not_there() -> None:
     there = {name for command in PAGE_OF.values() for name in options(command)}
-    of_kafka = re.compile(r"\bkafka-[a-z-]+\.sh ")  # a command of Kafka's, with its options
-    texts = {name: "\n".join(line.text for line in page(name) if not of_kafka.search(line.text)) for name in PAGES}
+    of_others = re.compile(r"\b(kafka-[a-z-]+\.sh|chown) ")  # a command of Kafka's or of the system, with its options
+    texts = {name: "\n".join(line.text for line in page(name) if not of_others.search(line.text)) for name in PAGES}
     prose = re.sub(r"(?ms)^```bash\n.*?^```$|`(?:kafka-[a-z-]+\.sh|\.ci/release) [^`]*`", "", README)
     for name, text in {**texts, "README.md": prose}.items():
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= there, name

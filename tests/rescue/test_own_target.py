@@ -10,7 +10,7 @@ import pytest
 
 from kdump.rescue.carve_output import CarveOutput
 from kdump.rescue.salvage import Wanted, salvage
-from kdump.rescue.target import Target
+from kdump.rescue.target import Made, Target
 from kdump.rows.salvaged import SalvageRefused
 from kdump.storage.fsops import FileOps
 from kdump.storage.refusal import RefusedError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-NAMES: dict[str, tuple[str, ...]] = {"a-0": ("copy/a-0",)}
+NAMES = {"a-0": Made(("copy/a-0",))}
 NOBODY = 65534
 
 

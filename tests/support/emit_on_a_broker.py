@@ -20,12 +20,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 from tests.support import metadata_records as made
 from tests.support.partitions import name as file_name
 from tests.support.partitions import write
 from tests.support.runs import run_kdump
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CLUSTER = "bk62DHJPTQOUKgGAmgTSxQ"
 METADATA = "__cluster_metadata-0"
@@ -36,6 +40,7 @@ CLASSES = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
 }
+_MOVED = {"kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand"}  # from 4.4 on
 _STARTED = 60  # seconds that a node may take
 _KINDS = ("topic", "partition", "config", "feature", "quota", "acl")
 _FIELDS = {"topic": ("name",), "partition": ("topic", "partitionId", "replicas")}
@@ -103,11 +108,20 @@ def ports(count: int) -> list[int]:
     return found
 
 
-def programs(root: Path, jars: str) -> Path:
+def _is_in(jars: str, classes: Mapping[str, str]) -> bool:
+    """Whether the tools of a release have some classes."""
+    wanted = {f"{one.replace('.', '/')}.class" for one in classes.values()}
+    return any(wanted <= set(ZipFile(one).namelist()) for one in Path(jars).parent.glob("kafka-tools-*.jar"))
+
+
+def programs(root: Path, jars: str, classes: Mapping[str, str] = CLASSES) -> Path:
     """Kafka's scripts, as far as they start a class."""
-    for name, java in CLASSES.items():
+    moved = _MOVED if _is_in(jars, _MOVED) else {}
+    for name, java in {**classes, **moved}.items():
         root.mkdir(exist_ok=True)
-        (root / name).write_text(f'#!/bin/sh\nexec java -Xmx256M -Dfile.encoding=UTF-8 -cp "{jars}" {java} "$@"\n')
+        (root / name).write_text(
+            f'#!/bin/sh\nexec java -Xmx256M -XX:TieredStopAtLevel=1 -Dfile.encoding=UTF-8 -cp "{jars}" {java} "$@"\n'
+        )
         (root / name).chmod(0o755)
     return root
 

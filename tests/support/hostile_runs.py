@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from kdump.repair.apply import part_way
 from kdump.repair.errors import FailedError
 from tests.support.coordinator_records import at, commit, transaction
+from tests.support.partitions import meta, write
 from tests.support.partitions import name as file_name
-from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record, batch
 from tests.support.shells import HOSTILE, words_of
@@ -173,6 +173,21 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
         yield f"kdump salvage {command}", (paths[0],)
 
 
+def _brought(root: Path, name: str) -> Iterator[Printed]:
+    write(root / f"{name}-old" / "t-0", {file_name(0): batch(0, [b"v"])})
+    there, out = f"{name}-there", f"{name}-out"
+    live = {"t-0/partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", "t-0/x": b"", "x": b""}
+    write(root / there, live | {f"t-0/{file_name(0)}": batch(0, [b"new"]), "meta.properties": meta(1)})
+    to = "--for", f"./{there}", "--to", f"./{out}", "--format", "json"
+    run = run_kdump(["salvage", *to, "--", f"./{name}-old/t-0"], root)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    commands = [row["command"] for row in rows if row.get("command")]
+    of = {"mkdir": (f"{out}.replaced", there), "cp": (out, there), "kdump verify": (there,), "kdump salvage": (there,)}
+    for begin, meant in of.items():
+        (command,) = (one for one in commands if one.startswith(f"{begin} ") and "REPLACED" not in one)
+        yield command, meant
+
+
 def _carved(root: Path, name: str) -> Iterator[Printed]:
     (root / "image").write_bytes(b"\1" * 512 + (INTACT / f"{FIRST}.log").read_bytes())
     target = f"{name}-runs"
@@ -289,6 +304,7 @@ SCENES = {
     "reindex": _planned,
     "undo": _taken_back,
     "salvage": _salvaged,
+    "salvage for a cluster": _brought,
     "carve": _carved,
     "transactions": _aborted,
     "groups": _asked_for,

@@ -5,6 +5,7 @@
 The jars of a release, and Java 17, are not part of the project. Each result is loaded twice: after a clean and after an
 unclean shutdown, that one from offset 0 on. It has to load with the log start and end offset that its rows tell; no log
 and no file of epochs may change; and a fetch returns the records that are in the bytes of the logs, at their offsets.
+With `--for` the results are for another cluster (`fitted_results`): they differ from plain ones in leader epochs alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.broker_loads import Kafka
+from tests.support.fitted_results import fitted, unfit
 from tests.support.rescue_truth.__main__ import MEMORY
 from tests.support.rescue_truth.batches import read_log
 from tests.support.rescue_truth.disks import EPOCHS, PARTITION
@@ -72,18 +74,33 @@ def faults(kafka: Kafka, root: Path) -> Iterator[str]:
             yield f"{how}: logs or epochs have changed"
 
 
+def log_start(made: Path) -> int:
+    """The log start offset that the last row of a result tells."""
+    rows = made.with_name(f"{made.name}.salvage.jsonl").read_text().splitlines()
+    return int(json.loads(rows[-1])["logStartOffset"])
+
+
 def main() -> int:
     """Make the runs; the status is 1 where anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--jars", required=True, action="append", help="once for each release")
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--for", action="store_true", dest="for_another")
     given = parser.parse_args()
     kafkas = {jars: Kafka(jars) for jars in given.jars}
     loaded = wrong = 0
     for seed in range(given.seed, given.seed + given.runs):
         with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-            if salvaged(Path(folder), seed).end != "written":
+            if given.for_another:
+                made = fitted(Path(folder), seed)
+                if made is None:
+                    continue
+                others = list(unfit(*made, log_start(made[1])))
+                wrong += len(others)
+                print(*(f"{seed}: {one}" for one in others), sep="\n", end="\n" * bool(others), flush=True)
+                made[1].parent.rename(Path(folder, "out"))
+            elif salvaged(Path(folder), seed).end != "written":
                 continue
             loaded += 1
             for number, (jars, kafka) in enumerate(kafkas.items()):

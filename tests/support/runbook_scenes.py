@@ -6,6 +6,9 @@ import gzip
 import shutil
 from typing import TYPE_CHECKING
 
+from tests.support import metadata_records
+from tests.support.partitions import checkpoint
+from tests.support.partitions import write as write_files
 from tests.support.runs import FIXTURES
 
 if TYPE_CHECKING:
@@ -79,7 +82,7 @@ def deleted(folder: Path) -> None:
 
 
 def controllers_lost(folder: Path) -> None:
-    """The volumes of two brokers, one of which has not read the end of the metadata log, and of a formatted controller."""
+    """The volumes of two brokers, one of which lacks the end of the metadata log, and of a formatted controller."""
     for number in (2, 3):
         volume = folder / f"volume{number}"
         shutil.copytree(_NODE / _METADATA, volume / _METADATA)
@@ -151,11 +154,32 @@ def fleet(folder: Path) -> None:
     (folder / "fleet.csv").write_text("\n".join(lines) + "\n", "utf-8")
 
 
+def topic_deleted(folder: Path) -> None:
+    """A log directory with a partition that its broker is about to remove, and the new topic of that name beside it."""
+    kafka = log_dir(folder / "kafka")
+    gone = kafka / "orders-0.0123456789abcdef0123456789abcdef-delete"
+    (kafka / "orders-0").rename(gone)
+    log = gone / f"{240:020}.log"
+    data, at = bytearray(log.read_bytes()), 0
+    while at < len(data):  # the last segment is of a later leader epoch, which no CRC covers
+        data[at + 12 : at + 16] = (3).to_bytes(4)
+        at += 12 + int.from_bytes(data[at + 8 : at + 12])
+    log.write_bytes(data)
+    (gone / "leader-epoch-checkpoint").write_bytes(checkpoint((0, 0), (3, 240)))
+    new = {f"{0:020}.log": b"", "partition.metadata": f"version: 0\ntopic_id: {metadata_records.uuid(2)}".encode()}
+    records = [metadata_records.broker(1), metadata_records.topic("orders", 2), metadata_records.partition(0, 2, [1])]
+    write_files(kafka / "orders-0", new)
+    write_files(kafka / "__cluster_metadata-0", {f"{0:020}.log": metadata_records.log(records)})
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (kafka / name).write_bytes(checkpoint(("orders", 0, 0)))
+
+
 SCENES: dict[str, Callable[[Path], None]] = {
     "A DISK WITH BAD SECTORS": bad_sectors,
     "ALL REPLICAS DAMAGED": scratched,
     "A LOG.DIR DELETED BY MISTAKE": deleted,
     "A CLUSTER WHOSE CONTROLLERS ARE LOST": controllers_lost,
+    "A TOPIC DELETED BY MISTAKE": topic_deleted,
     "A BROKER THAT DOES NOT START AFTER A CRASH": torn_checkpoint,
     "A CORRUPT INDEX": corrupt_index,
     "OFFSETS THAT CONSUMERS CANNOT PASS": impassable,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.damage_cases import damage_cases
+from tests.support.partitions import write
 from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ class Broker:
         elif found := re.search(r"lower the number behind `(.*) ([0-9]+)` to ([0-9]+) where it is above", step):
             for name in ENDS:
                 self._set(name, f"{found[1]} {found[2]}", int(found[3]), only_lower=True)
-        elif re.search(r"write (its new|the) topic id .*into|write .*/partition.metadata, two lines", step):
+        elif found := re.search(r": (kdump salvage .* --for \S+ --to DIR.*)$", step):
+            self._make_again(found[1])
+        elif re.search("write .*/partition.metadata, two lines", step):
             (self.result / "partition.metadata").write_text(NEW_ID)
         elif found := re.search(": (cp -p .*)$", step):
             subprocess.run(shlex.split(found[1]), check=True)
@@ -86,6 +89,20 @@ class Broker:
             return
         else:
             self.not_done.append(f"a step that nobody can do: {step}")
+
+    def _make_again(self, command: str) -> None:
+        """Make the result for a cluster that has the topic again."""
+        root = self.result.parent
+        write(root / "there" / self.partition, {"partition.metadata": NEW_ID.encode()})
+        words = shlex.split(command)[1:]
+        words[words.index("--for") + 1], words[words.index("DIR")] = "there", "again"
+        run = run_kdump(words, root)
+        if run.exit not in (0, 3):
+            self.not_done.append(f"a command that fails: {command}")
+        for line in run.stdout.decode("utf-8", "surrogateescape").splitlines():
+            if LOG_START in line:
+                self.do(line)
+        self.result = root / "again" / self.partition
 
     def _set(self, file: str, key: str, value: int, *, only_lower: bool = False) -> None:
         """Give a checkpoint an entry."""

@@ -143,7 +143,7 @@ class EmittedCluster(CoordinatorSink, TextLines):
             "the controllers instead: topic ids, leader epochs and secrets come with it.",
             f"Topics that {made_by} have new ids. Brokers that find the old partition directories take them",
             "for strays: they rename them to TOPIC-N.ID-stray and serve none of their records. So begin with",
-            f"{begin_with}, keep the old ones apart, and bring the records back with kdump salvage.",
+            f"{begin_with}, keep the old ones apart, and bring the records back: kdump salvage --for LOGDIR.",
         ]
 
     def _tokens(self) -> list[str]:
