@@ -24,6 +24,7 @@ HELD = {
         "checks.duplicates checks.owners checks.together format.batch.base_offset.far storage.other_formats"
         " storage.same_partition"
     ),
+    "tests/repair/test_mending.py": "repair.small_files",
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
     "tests/cli/test_contract.py": "checks.known cli.options.partitions",
     "tests/cli/test_inputs.py": "cli.options.inputs",

@@ -102,6 +102,15 @@ class TopicPolicies:
             return None
         return self._config.replicas(name.topic, name.partition, partition.log_dir, partition.topic_id)
 
+    def cluster(self, log_dir: LogDir) -> ClusterSettings | None:
+        """Return what the metadata log of a log directory's cluster says; None where none is at hand, or is damaged.
+
+        Args:
+            log_dir: the directory.
+        """
+        found = self._config.cluster_of(log_dir)
+        return found if found is not None and found.is_known else None
+
 
 NO_POLICIES = TopicPolicies((), ReadLimits(0, 0))
 """Nothing is known of any topic."""

@@ -17,6 +17,7 @@ from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import introduce
 from kdump.storage.other_formats import REDPANDA, redpanda_below
+from kdump.storage.paths import above, real
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition_check import PartitionCheck
     from kdump.checks.segment import Result
+    from kdump.checks.step_sentences import Move
     from kdump.item import Item
+    from kdump.storage.log_dir import LogDir
 
 
 class LocalVerify:
@@ -77,23 +80,34 @@ def verify(
         return
     persons = PersonSteps()
     states: list[PartitionState] = []
-    for item, is_of_partition in _judged(paths, options, engine or LocalVerify(), are_replicas=are_replicas):
+    log_dirs: list[LogDir] = []
+    engine = engine or LocalVerify()
+    for item, is_of_partition in _judged(paths, options, engine, log_dirs, are_replicas=are_replicas):
         if isinstance(item, PartitionState):
             states.append(item)
             continue
         if isinstance(item, Finding) and not is_of_partition:
             persons.see(item)
         yield item
+    moves = _of_log_dirs(persons, states, log_dirs) if persons.has_some else ()
     if are_replicas:
-        yield RunState(tuple(states), tuple(persons.moves()))
+        yield RunState(tuple(states), tuple(moves))
     else:
-        yield from steps_for(states, persons.moves())
+        yield from steps_for(states, moves)
+
+
+def _of_log_dirs(persons: PersonSteps, states: Sequence[PartitionState], log_dirs: Sequence[LogDir]) -> Iterator[Move]:
+    """Yield what is to be done about the files of log directories."""
+    from kdump.checks.mendable import file_repair  # few have any
+
+    unsafe = {real(above(one.path)) for one in states if one.is_damaged or one.has_read_error or one.harm}
+    yield from persons.moves(repairing=lambda one, file: file_repair(one, file, log_dirs, unsafe))
 
 
 def _judged(
-    paths: Sequence[str], options: VerifyOptions, engine: LocalVerify, *, are_replicas: bool
+    paths: Sequence[str], options: VerifyOptions, engine: LocalVerify, log_dirs: list[LogDir], *, are_replicas: bool
 ) -> Iterator[tuple[Item, bool]]:
-    """Yield the items, and whether their partition has told what to do about them."""
+    """Yield the items, and whether their partition has told what to do about them; `log_dirs` gets the directories."""
     directories: list[DirectoryCheck] = []
     for path, is_directory in expanded(paths):
         if not is_directory:
@@ -106,6 +120,7 @@ def _judged(
         else:
             yield from ((item, False) for item in _without_files(path))
     introduce([one.log_dir for one in directories])
+    log_dirs += dict.fromkeys(one.log_dir for one in directories)
     for item in not_together(directories, options, are_replicas=are_replicas):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
