@@ -26,6 +26,7 @@ HELD = {
     ),
     "tests/checks/test_field_cases.py": "checks.run_steps checks.topic_id",
     "tests/rescue/test_destination.py": "cli.options.destination rescue.destination",
+    "tests/repair/test_mending.py": "repair.small_files",
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
     "tests/cli/test_contract.py": "checks.known cli.options.partitions",
     "tests/cli/test_inputs.py": "cli.options.inputs",

@@ -106,6 +106,15 @@ class TopicPolicies:
         """Return the id that a topic has by the metadata log of its cluster; None where that is not known."""
         return self._config.topic_id(topic, log_dir)
 
+    def cluster(self, log_dir: LogDir) -> ClusterSettings | None:
+        """Return what the metadata log of a log directory's cluster says; None where none is at hand, or is damaged.
+
+        Args:
+            log_dir: the directory.
+        """
+        found = self._config.cluster_of(log_dir)
+        return found if found is not None and found.is_known else None
+
 
 NO_POLICIES = TopicPolicies((), ReadLimits(0, 0))
 """Nothing is known of any topic."""

@@ -257,7 +257,7 @@ class Config:
             return self
         key = (topic, log_dir.path)
         if key not in self._merged:
-            cluster = self._cluster_of(log_dir)
+            cluster = self.cluster_of(log_dir)
             if cluster is None:
                 self._merged[key] = self.within(())
             else:
@@ -272,7 +272,7 @@ class Config:
             log_dir: that its partition lies in.
             topic_id: of that partition; None where it is not known: the topic that the cluster has by that name.
         """
-        cluster = self._cluster_of(log_dir)
+        cluster = self.cluster_of(log_dir)
         here = self.on(topic, log_dir)
         ever = never = is_known = is_here = False
         if cluster is not None and topic is not None:
@@ -301,7 +301,7 @@ class Config:
             topic: its name.
             log_dir: that a partition of it lies in.
         """
-        cluster = self._cluster_of(log_dir)
+        cluster = self.cluster_of(log_dir)
         return None if cluster is None or not cluster.is_known else cluster.ids.get(topic)
 
     def replicas(self, topic: str, partition: int, log_dir: LogDir, topic_id: str | None) -> int | None:
@@ -312,13 +312,20 @@ class Config:
             log_dir: that it lies in.
             topic_id: of it; None where it is not known: the topic that the cluster has by that name.
         """
-        cluster, its_id = self._cluster_of(log_dir), self.topic_id(topic, log_dir)
+        cluster, its_id = self.cluster_of(log_dir), self.topic_id(topic, log_dir)
         if cluster is None or its_id is None or topic_id not in (None, its_id):
             return None
         return cluster.replicas.get((topic, partition)) or None
 
-    def _cluster_of(self, log_dir: LogDir) -> ClusterSettings | None:
-        """The cluster of a log directory: that whose metadata log lies in it, else that of its cluster.id."""
+    def cluster_of(self, log_dir: LogDir) -> ClusterSettings | None:
+        """Return the cluster of a log directory: that whose metadata log lies in it, else that of its cluster.id.
+
+        Args:
+            log_dir: the directory.
+
+        Returns:
+            what its metadata log says; None where none is at hand, or it is not known which one it is.
+        """
         if not self._clusters:
             return None
         path = real(log_dir.path)

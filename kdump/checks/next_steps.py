@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from kdump.broker.load.log_state import LogState
 from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.intact_records import IntactRecords
+from kdump.checks.mendable import Mended, SmallFiles, file_repair
 from kdump.checks.options import VerifyOptions
 from kdump.checks.removed_records import RemovedRecords
 from kdump.checks.segment import check_segment
 from kdump.checks.start_effects import StartEffects
 from kdump.checks.step_sentences import DELETED_TOO, FROM_ANOTHER, MOST_NAMED, Move, PersonSteps, StepKind, move
-from kdump.checks.step_table import PartitionState
+from kdump.checks.step_table import MENDS, PartitionState
 from kdump.finding import Code, Finding, Severity, Trait, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.header_fields import is_of_header
@@ -99,6 +100,7 @@ class PartitionSteps:
         self._lost: Finding | None = None  # what shows that a log is not here
         self._misplaced = [job.misplaced for job in jobs if job.misplaced is not None]
         self._persons, self._late = PersonSteps(), PersonSteps(StepKind.CHECKPOINT)
+        self._files = SmallFiles(directory, options)
         self._removed = RemovedRecords()
         self._missing = NamedRanges()  # offsets of which no intact byte is here
         self._unexplained = NamedRanges()  # those that compaction may have taken as well
@@ -200,6 +202,10 @@ class PartitionSteps:
                 yield self._of_sound(item) if is_index_mended else item
                 continue
             command = self._repair(segment, item)
+            self._files.see(item)
+            if command is None and self._files.takes(item):
+                yield item
+                continue
             self._is_unmended |= not self._is_mended(segment, item, command)
             if command is not None:
                 told = item if item.code is not Code.E03 else item.replace(values={**item.values, "remedy": _OF_FIELD})
@@ -321,11 +327,16 @@ class PartitionSteps:
         path = self._directory.path or "."
         keeps = self._records.intact
         cut = next((one for one in self._segments if one.damage and not one.has_loose_end), None)
-        mends = [*self._mends(cut)] if self._swaps is None else []
         waits = self._is_harmful or (bool(self._misplaced) and not self._directory.is_leftover)
+        files = self._mended_files() if self._is_repaired and not waits else self._files.all
+        for one in files.left:
+            self._persons.see(one)
+            self._is_unmended |= not one.remedy.startswith("none")
+        mends = [*self._mends(cut, files)] if self._swaps is None else []
         coming = self._start.foreseen(self._foreseen, self._options, self._records)
         persons = self._persons.moves(without=Trait.RESTORED if self._has_losses else None, mends=coming.blames)
-        moves = [*self._removed.moves(keeps), *persons, *self._late.moves()]
+        late = self._late.moves(repairing=lambda one, file: file_repair(one, file, [self._directory.log_dir]))
+        moves = [*self._removed.moves(keeps), *persons, *late]
         if waits:
             moves += self._of_waiting()
         else:
@@ -333,7 +344,7 @@ class PartitionSteps:
         if coming.move is not None:
             moves.append(coming.move)
         if mends and cut is not None and not self._has_losses:
-            mends = [one for one in mends if one.kind in _IN_PLACE]
+            mends = [one for one in mends if one.kind in MENDS]
         moves += mends
         if self._swaps is None and cut is not None and not waits and self._is_kept(cut):
             moves.append(self._cut(cut))
@@ -344,9 +355,10 @@ class PartitionSteps:
             tuple(one if one.keeps is not UNKNOWN or one.command else _harmless(one, keeps) for one in moves),
             has_read_error=self._start.has_read_error,
             fails_by_file=bool(coming.blames),
+            mends_start=files.mends_start,
             waits=waits,
             starts_well=coming.move is not None and not waits and not self._removed.has_some,
-            is_mendable=any(one.kind in _IN_PLACE for one in mends)
+            is_mendable=any(one.kind in MENDS for one in mends)
             and not (self._is_unmended or self._is_lacking or self._late.has_some),
             has_losses=self._has_losses or is_damaged or self._lost is not None,
             has_alone=self._has_alone,
@@ -358,6 +370,21 @@ class PartitionSteps:
             keeps=keeps,
             harm_loses=coming.loses,
         )
+
+    @property
+    def _is_repaired(self) -> bool:
+        """Whether `kdump repair` takes the partition: it wants the directory whole, under the name of a partition."""
+        name = self._directory.parsed
+        is_partition = name is not None and name.state not in ("delete", "stray")
+        return is_partition and self._only is None and self._swaps is None
+
+    def _mended_files(self) -> Mended:
+        """What it mends of the small files."""
+        damaged = [one for one in self._segments if one.damage]
+        is_torn = [one.job.base_offset for one in damaged if one.is_torn] == [self._last]
+        is_sound = not damaged and not any(one.is_patched for one in self._segments)
+        are_read = not self._start.has_read_error and (not damaged or (is_torn and len(damaged) == 1))
+        return self._files.settled(are_read=are_read, is_sound=is_sound and are_read)
 
     @property
     def _is_lacking(self) -> bool:
@@ -447,7 +474,7 @@ class PartitionSteps:
         flags = (*deleted, "--to", "DIR", *whose)
         return self._saved(Move(StepKind.SALVAGE, "salvage", (self._path,), flags, words=words))
 
-    def _mends(self, cut: _Segment | None) -> Iterator[Move]:
+    def _mends(self, cut: _Segment | None, files: Mended) -> Iterator[Move]:
         """Yield what mends files in place, and loses nothing that a reader gets; not those that a cut takes away."""
         kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
         words = (("harmless", "" if self._is_lacking else "; nothing is lost"),)
@@ -457,21 +484,30 @@ class PartitionSteps:
             return Move(kind, verb, tuple(paths), flags, words=words, keeps=self._records.intact, loses=NONE, size=read)
 
         patched = [one for one in self._segments if one.is_patched]
+        indexed = [one for one in kept if one.unsound and not (one.has_loose_end or one.witnesses)]
+        snapshots = tuple(dict.fromkeys(self._snapshots))
+        if self._is_repaired:
+            zeros = [one for one in self._segments if one.ends_with_zeros]
+            kinds = {"header": patched, "index": indexed, "snapshot": snapshots if cut is None else (), "zeros": zeros}
+            what = [_MENDED[kind] for kind, some in kinds.items() if some] + [_MENDED[kind] for kind in files.kinds]
+            if what:
+                paths = self._directory.path or ".", *files.beside
+                told = mend(StepKind.REPAIR, "repair", (), paths).replace(size=self._records.size)
+                yield told.replace(words=(("what", " and ".join(what)), *words))
+            patched, indexed, snapshots = [], [], ()
         if patched:
             yield mend(StepKind.PATCH, "patch-header", patched, (one.log for one in patched))
         for one in self._segments:
-            if one.has_loose_end:
+            if one.has_loose_end and not (self._is_repaired and one.ends_with_zeros):
                 loose = mend(StepKind.LOOSE_END, "truncate", [one], [one.log], "--at-damage")
                 yield loose.replace(verb=None, command=loose.line)  # it takes one log
-        indexed = [one for one in kept if one.unsound and not (one.has_loose_end or one.witnesses)]
         if indexed:
             yield mend(StepKind.REINDEX, "reindex", indexed, (one.argument for one in indexed))
         if self._beside is not None:
             command = command_line("verify", named(self._directory.path or "."))
             yield move(StepKind.BESIDE, command, log=self._beside.log)
-        if self._snapshots:
-            paths = dict.fromkeys(self._snapshots)
-            yield mend(StepKind.SNAPSHOT, "reindex", (), paths, "--snapshot").replace(size=self._records.size)
+        if snapshots:
+            yield mend(StepKind.SNAPSHOT, "reindex", (), snapshots, "--snapshot").replace(size=self._records.size)
         witnesses = [one for one in kept if one.witnesses]
         if witnesses:
             yield mend(StepKind.WITNESS, "reindex", witnesses, (one.log for one in witnesses), "--force")
@@ -495,7 +531,15 @@ class PartitionSteps:
         return told.replace(keeps=keeps, loses=loses, size=self._records.size)
 
 
-_IN_PLACE = StepKind.PATCH, StepKind.LOOSE_END, StepKind.REINDEX, StepKind.SNAPSHOT
+_MENDED = {
+    "header": "header fields that no CRC covers and that can have one value only",
+    "index": "indexes, from their logs",
+    "snapshot": "producer snapshots, from the logs",
+    "epochs": "the leader-epoch-checkpoint, from the batches",
+    "zeros": "zero bytes behind the last batch of a log that another one continues",
+    "partition-metadata": "partition.metadata, by the topic id that the cluster or another partition has",
+}
+"""What the step says of each kind that `kdump repair` mends in a partition."""
 
 
 def _harmless(one: Move, keeps: Amount) -> Move:
@@ -556,6 +600,11 @@ class _Segment:
         is_error = [one for one in found if one.severity is Severity.ERROR]
         self.causes = [one for one in is_error if Trait.CAUSE in one.code.traits]
         self.blocked = any(is_of_header(one) and isinstance(one.expected, int) for one in self.damage[:1])
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether all that is damaged is an end that a broker did not finish."""
+        return bool(self.damage) and all(Trait.UNFINISHED in one.code.traits for one in self.damage)
 
     @property
     def is_misplaced_only(self) -> bool:
@@ -647,6 +696,11 @@ class _Segment:
         if next_base is None or not self.damage or not all(one.gap for one in self.damage):
             return False
         return self.ends_with_damage and self.end_before_damage == next_base
+
+    @property
+    def ends_with_zeros(self) -> bool:
+        """Whether that is zero bytes, and nothing else."""
+        return self.has_loose_end and all(one.code is Code.L03 for one in self.damage)
 
     @property
     def without_loose_end(self) -> ShellCommand:

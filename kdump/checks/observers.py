@@ -98,10 +98,14 @@ class FigureWatch(Observer):
         self.times = times_of(window, *self.times)
 
     def finding(self, finding: Finding) -> None:
-        """Note whether it is damage of the log."""
+        """Note whether it is damage of the log.
+
+        A leader epoch that its checkpoint contradicts is none: offsets and producers stand, whichever of the two is
+        wrong.
+        """
         if finding.code is Code.O09 and finding.position is not None:
             self._far_at = finding.position
-        if finding.file == self._file and not finding.is_overlap:
+        if finding.file == self._file and not finding.is_overlap and finding.code is not Code.E03:
             self.damaged |= finding.severity is Severity.ERROR
 
 

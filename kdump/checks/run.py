@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.checks.partition_check import PartitionCheck
     from kdump.checks.segment import Result
     from kdump.item import Item
+    from kdump.storage.log_dir import LogDir
 
 
 class LocalVerify:
@@ -76,24 +77,26 @@ def verify(
         yield from foresee(paths, options)
         return
     run = RunSteps()
-    for item, is_of_partition in _judged(paths, options, engine or LocalVerify(), are_replicas=are_replicas):
+    log_dirs: list[LogDir] = []
+    engine = engine or LocalVerify()
+    for item, is_of_partition in _judged(paths, options, engine, log_dirs, are_replicas=are_replicas):
         if isinstance(item, PartitionState):
             run.add(item)
             continue
         if isinstance(item, Finding) and not is_of_partition:
             run.see(item)
         yield item
+    state = run.state(log_dirs)
     if are_replicas:
-        yield run.state()
+        yield state
     else:
-        state = run.state()
         yield from steps_for(state.partitions, state.moves)
 
 
 def _judged(
-    paths: Sequence[str], options: VerifyOptions, engine: LocalVerify, *, are_replicas: bool
+    paths: Sequence[str], options: VerifyOptions, engine: LocalVerify, log_dirs: list[LogDir], *, are_replicas: bool
 ) -> Iterator[tuple[Item, bool]]:
-    """Yield the items, and whether their partition has told what to do about them."""
+    """Yield the items, and whether their partition has told what to do about them; `log_dirs` gets the directories."""
     directories: list[DirectoryCheck] = []
     for path, is_directory in expanded(paths):
         if not is_directory:
@@ -106,6 +109,7 @@ def _judged(
         else:
             yield from ((item, False) for item in _without_files(path))
     introduce([one.log_dir for one in directories])
+    log_dirs += dict.fromkeys(one.log_dir for one in directories)
     for item in not_together(directories, options, are_replicas=are_replicas):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]

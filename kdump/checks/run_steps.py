@@ -11,8 +11,12 @@ from kdump.rows.steps import NONE
 from kdump.storage.paths import parent, real
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.checks.mendable import FileRepair
     from kdump.checks.step_table import PartitionState
     from kdump.finding import Finding
+    from kdump.storage.log_dir import LogDir
 
 
 class RunSteps:
@@ -39,13 +43,17 @@ class RunSteps:
         else:
             self._beside.see(finding)
 
-    def state(self) -> RunState:
+    def state(self, log_dirs: Sequence[LogDir]) -> RunState:
         """Return what is known of all: what stops the start of a partition comes first in its block.
 
         Where nothing else is to be done in a log directory, that is a block of its own.
+
+        Args:
+            log_dirs: those that the user has named, or named something in.
         """
         known = []
-        stops = {log_dir: list(persons.moves()) for log_dir, persons in self._stops.items()}
+        repairing = self._repairing(log_dirs)
+        stops = {log_dir: list(persons.moves(repairing=repairing)) for log_dir, persons in self._stops.items()}
         told = set()
         for one in self._states:
             log_dir = real(parent(one.path))
@@ -54,4 +62,15 @@ class RunSteps:
             moves = (*before, *one.moves)
             known.append(one.replace(moves=moves, fails_by_file=True) if before else one)
         rest = (each for log_dir, moves in stops.items() if log_dir not in told for each in moves)
-        return RunState(tuple(known), (*rest, *self._beside.moves()))
+        return RunState(tuple(known), (*rest, *self._beside.moves(repairing=repairing)))
+
+    def _repairing(self, log_dirs: Sequence[LogDir]) -> Callable[[Finding, str], FileRepair | None]:
+        """What tells how `kdump repair` mends a file of a log directory."""
+
+        def repairing(finding: Finding, file: str) -> FileRepair | None:
+            from kdump.checks.mendable import file_repair  # few have any
+
+            return file_repair(finding, file, log_dirs, unsafe)
+
+        unsafe = {real(parent(one.path)) for one in self._states if one.is_damaged or one.has_read_error or one.harm}
+        return repairing

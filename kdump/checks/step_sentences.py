@@ -12,8 +12,9 @@ from kdump.words.command import command_line, named
 from kdump.words.numbers import counted, size, some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.checks.mendable import FileRepair
     from kdump.finding import Code
     from kdump.rows.steps import Amount
     from kdump.words.command import ShellCommand
@@ -99,6 +100,10 @@ class StepKind(Enum):
     READABLE = "codes without a remedy, and nothing lost", "nothing to do: every record is readable ({code} in {files})"
     PERSON = "codes of which no other step is", "{files}: {code}: {remedy}"
     CHECKPOINT = "the same, of files of the log directory: they stay when the partition is replaced", PERSON[1]
+    REPAIR = (
+        "what `kdump repair` mends in a partition: codes of the three below, K04, K05",
+        "mends {what}{harmless}",
+    )
     PATCH = (
         "codes with Trait.PATCH_HEADER, where one value is possible",
         "restores header fields that no CRC covers and that can have one value only{harmless}",
@@ -166,7 +171,7 @@ class Move(Value):
             return self
         words = tuple((name, _added(one, more)) for (name, one), (_, more) in zip(self.words, other.words, strict=True))
         both = None if self.size is None or other.size is None else self.size + other.size
-        paths = (*self.paths, *other.paths)
+        paths = tuple(dict.fromkeys((*self.paths, *other.paths)))  # of several partitions the log directory is one
         keeps, loses = self.keeps + other.keeps, self.loses + other.loses
         return self.replace(paths=paths, words=words, keeps=keeps, loses=loses, size=both)
 
@@ -262,12 +267,19 @@ class PersonSteps:
             if len(files) < _MOST_FILES:
                 files[finding.file] = None
 
-    def moves(self, *, without: Trait | None = None, mends: Sequence[str] = ()) -> Iterator[Move]:
+    def moves(
+        self,
+        *,
+        without: Trait | None = None,
+        mends: Sequence[str] = (),
+        repairing: Callable[[Finding, str], FileRepair | None] = lambda _finding, _file: None,
+    ) -> Iterator[Move]:
         """Yield what a person does about them, or that nothing is to be done.
 
         Args:
             without: codes with this trait are left out, unless they are urgent; None for none.
             mends: codes of what keeps the partition from loading.
+            repairing: tells how `kdump repair` mends a file that a finding is about; None where it does not.
         """
         readable: dict[str, tuple[str, ...]] = {}  # by what is wrong, the files
         for code, (finding, files) in self._found.items():
@@ -281,7 +293,16 @@ class PersonSteps:
             elif finding.remedy.startswith("none"):
                 readable[f"{code.name} {code.slug}"] = tuple(files)
                 continue
-            yield move(kind, files=tuple(files), code=f"{code.name} {code.slug}", remedy=finding.remedy)
+            by_hand = []
+            for file in files:
+                how = repairing(finding, file)
+                if how is None:
+                    by_hand.append(file)
+                    continue
+                words = (("files", (file,)), ("code", f"{code.name} {code.slug}"), ("remedy", how.remedy))
+                yield Move(kind, "repair", how.paths, how.flags, words=words)
+            if by_hand:
+                yield move(kind, files=tuple(by_hand), code=f"{code.name} {code.slug}", remedy=finding.remedy)
         if readable:
             some = tuple(dict.fromkeys(file for files in readable.values() for file in files))
             yield move(StepKind.READABLE, code=", ".join(readable), files=some)

@@ -28,6 +28,7 @@ class PartitionState(StepFacts):
     moves: tuple[Move, ...] = ()  # what can be done
     has_read_error: bool = False  # the disk cannot read a part of it
     fails_by_file: bool = False  # it does not load, or is set aside, because of a small file of its own
+    mends_start: bool = False  # `kdump repair` mends that file
     waits: bool = False  # its logs have wrong names, or others are about to take their places
     starts_well: bool = False  # the coming start cuts what was never whole, builds indexes again, and mends all
     is_mendable: bool = False  # commands that lose nothing mend every error and warning
@@ -93,10 +94,10 @@ def _last(*kinds: StepKind) -> StepOption:
     return StepOption(Rank.LAST_RESORT, kinds)
 
 
-_MENDS = StepKind.PATCH, StepKind.LOOSE_END, StepKind.REINDEX, StepKind.SNAPSHOT
+MENDS = StepKind.REPAIR, StepKind.PATCH, StepKind.LOOSE_END, StepKind.REINDEX, StepKind.SNAPSHOT
 """What mends a partition in place and loses nothing."""
 
-_NOTHING_ELSE = StepKind.PERSON, StepKind.CHECKPOINT, StepKind.BESIDE, *_MENDS, StepKind.READABLE
+_NOTHING_ELSE = StepKind.PERSON, StepKind.CHECKPOINT, StepKind.BESIDE, *MENDS, StepKind.READABLE
 
 
 def _of_missing(applies: Callable[[PartitionState], bool], *kinds: StepKind) -> tuple[TableRow, TableRow]:
@@ -143,7 +144,7 @@ TABLE = (
         ),
     ),
     TableRow(lambda one: one.starts_well, (_recommended(StepKind.START),)),
-    TableRow(lambda one: one.is_mendable, (_recommended(*_MENDS),)),
+    TableRow(lambda one: one.is_mendable, (_recommended(*MENDS),)),
     # what a broker is about to delete has all that is lost: what comes first is all
     TableRow(lambda one: (one.lacks or one.has_alone) and one.removed_has_all, (_recommended(),)),
     # something is lost or doubtful: a replica among the inputs has it all
@@ -157,7 +158,7 @@ TABLE = (
         (
             _recommended(StepKind.JOIN, StepKind.CHECKPOINT),
             _if("a further replica is sound", StepKind.RESTORE),
-            _last(*_MENDS, StepKind.CUT),
+            _last(*MENDS, StepKind.CUT),
         ),
     ),
     # there are others
@@ -166,13 +167,13 @@ TABLE = (
         (
             _recommended(StepKind.COMPARE, StepKind.RESTORE, StepKind.CHECKPOINT),
             _if(_NONE_SOUND, StepKind.SALVAGE),
-            _last(*_MENDS, StepKind.CUT, StepKind.WITNESS),
+            _last(*MENDS, StepKind.CUT, StepKind.WITNESS),
         ),
     ),
     # there is no other
     TableRow(
         lambda one: one.lacks and one.is_damaged and one.others is False,
-        (_recommended(StepKind.SALVAGE, StepKind.CHECKPOINT), _last(*_MENDS, StepKind.CUT, StepKind.WITNESS)),
+        (_recommended(StepKind.SALVAGE, StepKind.CHECKPOINT), _last(*MENDS, StepKind.CUT, StepKind.WITNESS)),
     ),
     # nobody tells
     TableRow(
@@ -181,19 +182,19 @@ TABLE = (
             _recommended(StepKind.COMPARE, StepKind.CHECKPOINT),
             _if(_NO_OTHER, StepKind.SALVAGE),
             _if(_ONE_SOUND, StepKind.RESTORE),
-            _last(*_MENDS, StepKind.CUT, StepKind.WITNESS),
+            _last(*MENDS, StepKind.CUT, StepKind.WITNESS),
         ),
     ),
     # offsets are gone, and no byte is damaged; indexes that know of them would have a start hide what is left
-    *_of_missing(lambda one: one.takes_intact and bool(one.of([StepKind.WITNESS])), *_MENDS, StepKind.WITNESS),
+    *_of_missing(lambda one: one.takes_intact and bool(one.of([StepKind.WITNESS])), *MENDS, StepKind.WITNESS),
     *_of_missing(lambda one: one.takes_intact and not one.of([StepKind.CHECKPOINT]), StepKind.SALVAGE),
-    *_of_missing(lambda _: True, *_MENDS, StepKind.NOTHING),
+    *_of_missing(lambda _: True, *MENDS, StepKind.NOTHING),
     TableRow(lambda one: one.has_removed, (_recommended(),)),  # what comes first is all
     TableRow(
         lambda one: one.has_alone,
         (
             _recommended(StepKind.COMPARE, StepKind.PERSON, StepKind.CHECKPOINT),
-            _if(_NO_OTHER, *_MENDS, StepKind.NOTHING),
+            _if(_NO_OTHER, *MENDS, StepKind.NOTHING),
         ),
     ),
     TableRow(lambda one: one.contradicted, (_recommended(StepKind.STOP_WRITERS, StepKind.PREFER),)),
@@ -215,7 +216,9 @@ def steps_for(states: Sequence[PartitionState], of_run: Iterable[Move] = ()) -> 
     """
     first = list(of_run)
     if first:
-        yield from _numbered((), [(_recommended(), first)])
+        block = StepBlock()
+        block.add("", [(_recommended(), first)])
+        yield from _numbered((), block.options)
     blocks: dict[object, StepBlock] = {}
     for one in states:
         options = _options(one)
@@ -263,6 +266,7 @@ def _options(one: PartitionState) -> list[tuple[StepOption, list[Move]]]:
     row = next((row for row in TABLE if row.applies(one)), None)
     found = [(option, one.of(option.kinds)) for option in row.options] if row is not None else []
     before = one.of(_FIRST) + (one.of([StepKind.MEND]) if one.fails_by_file else [])
+    before += one.of([StepKind.REPAIR]) if one.mends_start and one.fails_by_file else []
     if not found and before:
         found = [(_recommended(), [])]
     if not found:

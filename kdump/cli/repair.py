@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     type=click.Choice(KINDS),
     metavar="KIND",
     help="Mend this alone; may be given again: index, header, epochs, checkpoint, partition-metadata, "
-    "meta-properties, snapshot.",
+    "meta-properties, snapshot, zeros.",
 )
 @option(
     "--cluster-id",
@@ -92,11 +92,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a log.dir or a partition directory. Without --apply nothing is changed, and what would be is shown. Name
     all log.dirs of a broker together: one tells what another has lost. Mended are indexes, header fields that can
-    have one value only, producer snapshots, leader epochs, partition.metadata, checkpoints of offsets and
-    meta.properties. Nothing is made up: what neither the batches nor the broker's own files tell is left alone, and
-    listed with what to do. Exit status: 0 done, or nothing to do; 7 something would be changed; 3 errors that this
-    does not mend; 10 no partition there; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way,
-    see the journal; 2 wrong use.
+    have one value only, producer snapshots, leader epochs, partition.metadata, checkpoints of offsets,
+    meta.properties, and zero bytes behind the last batch of a log that another one continues. Nothing is made up:
+    what neither the batches nor the broker's own files tell is left alone, and listed with what to do. Exit status: 0
+    done, or nothing to do; 7 something would be changed; 3 errors that this does not mend; 10 no partition there; 11 in
+    use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
     """
     demand_quarantine(given)
     _check_cluster_id(given["cluster_id"])
@@ -219,7 +219,7 @@ def _log_dir(repair: Repair, root: _Root, options: RepairOptions, others: Sequen
 
 
 def _check_cluster_id(value: str | None) -> None:
-    from kdump.repair.small_files import is_cluster_id
+    from kdump.storage.identity import is_cluster_id
 
     if value is not None and not is_cluster_id(value):
         raise click.UsageError("--cluster-id: that is no id of a cluster", click.get_current_context())

@@ -38,3 +38,6 @@ TEXT_KINDS = (
     FileKind.QUORUM_STATE,
 )
 """What `read_checkpoint` reads, in the order in which a directory is shown."""
+
+OFFSET_KINDS = (FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.LOG_START, FileKind.CLEANER)
+"""The checkpoints of a log directory: an offset for each partition."""

@@ -13,14 +13,18 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.coming_start import coming_starts
+from kdump.broker.load.disk import FilePart
 from kdump.broker.load.log_loader import load
 from kdump.broker.load.log_manager import LogManager
 from kdump.finding import Code, Finding, Severity, Trait, ignore
 from kdump.format.batch.header_fields import Overlay
-from kdump.format.kinds import FileKind
+from kdump.format.checkpoint.contradicted import contradicts_batches
+from kdump.format.index.offset_and_time import INDEX_INTERVAL
+from kdump.format.kinds import OFFSET_KINDS, FileKind
 from kdump.format.source import BytesSource
 from kdump.repair import small_files
 from kdump.repair.errors import RefusedError
@@ -32,11 +36,10 @@ from kdump.repair.plan import Bytes, Change, LeftAlone, Plan, names_in, names_of
 from kdump.repair.reasons import Reasons
 from kdump.repair.reindex import RecoveredSegments, ReindexOptions, plan_reindex
 from kdump.repair.schema import REPAIR
-from kdump.repair.small_files import CHECKPOINTS, UndeterminedError
 from kdump.rows.plan import KINDS
-from kdump.storage.names import METADATA_TOPIC_ID, STRAY_WITHOUT_ID, log_bases, parse_name, parse_partition
+from kdump.storage.identity import UndeterminedError, beside
+from kdump.storage.names import METADATA_TOPIC_ID, STRAY_WITHOUT_ID, log_bases, parse_name
 from kdump.storage.partition_dir import PartitionDir
-from kdump.storage.paths import base_name
 from kdump.value import Value
 from kdump.words.command import command_line, named
 from kdump.words.numbers import counted
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
     from kdump.storage.log_dir import LogDir
     from kdump.words.command import ShellCommand
 
-INDEX, HEADER, EPOCHS, CHECKPOINT, METADATA, PROPERTIES, SNAPSHOT = KINDS
+INDEX, HEADER, EPOCHS, CHECKPOINT, METADATA, PROPERTIES, SNAPSHOT, ZEROS = KINDS
 _FOREIGN = "the file has other epochs than the batches, several of which have each of these"
 _MOST_FINDINGS = 1000  # of a partition or log directory, that are told when nothing mends them
 
@@ -177,6 +180,7 @@ class _Planner:
         self._log_dir = log_dir
         self._root = log_dir.path
         self._options = options
+        self._log_dirs = log_dir, *options.others  # of one broker
         self._manager = LogManager(log_dir)
         self._starts = coming_starts(log_dir)
         self._is_kraft = bool(log_dir.runs_kraft) or any(one.is_kraft for one in options.others)
@@ -197,7 +201,7 @@ class _Planner:
         """Close the directories, and what was read in them."""
         self._places.close()
         os.close(self._fd)
-        for one in (self._log_dir, *self._options.others):
+        for one in self._log_dirs:
             one.cache.close()
 
     # --- partitions -------------------------------------------------------------------------------------------
@@ -244,15 +248,17 @@ class _Planner:
             plan = plan_partition_patches(path, found.wrong)
             for sentence in plan.refused:
                 self._leave(HEADER, path, sentence)
-            for change in () if plan.refused else plan.changes:
+            for change in plan.changes:  # a log whose headers are not determined keeps no other one from it
                 patches[change.name] = change.patches
                 yield change.replace(kind=HEADER)
         yield from self._of_reindex(directory, found, end_offset, patches)
         segments = RecoveredSegments(directory, found.reasons.distrusted, patches)
+        yield from self._of_zeros(directory, found, segments)
         last = f"{segments.bases[-1]:020}.log"
         epochs = [one.message for one in found.of(FileKind.EPOCHS.value) if _is_of_file(one)]
         if not epochs and found.by_checkpoint and not (found.has_epoch_errors or found.is_damaged(patches)):
-            epochs = [_FOREIGN] if small_files.contradicts_batches(directory, segments) else []
+            logs = map(segments.log, segments.bases)
+            epochs = [_FOREIGN] if contradicts_batches(directory.epochs, directory.log_start, logs) else []
         if epochs:
             yield from self._written(
                 EPOCHS,
@@ -271,7 +277,9 @@ class _Planner:
                 directory,
                 FileKind.PARTITION_METADATA,
                 why,
-                lambda: small_files.partition_metadata(directory, self._beside(directory), self._options.cluster),
+                lambda: small_files.partition_metadata(
+                    directory, beside(directory, self._log_dirs), self._options.cluster
+                ),
             )
 
     def _of_reindex(
@@ -305,17 +313,23 @@ class _Planner:
             kind = SNAPSHOT if parse_name(change.name).kind is FileKind.SNAPSHOT else INDEX
             yield change.replace(kind=kind)
 
-    def _beside(self, directory: PartitionDir) -> list[PartitionDir]:
-        """The other partitions of a topic, here and in the other log directories of the broker."""
-        assert directory.parsed is not None
-        found = []
-        for log_dir in (self._log_dir, *self._options.others):
-            for path in log_dir.listing.partitions():
-                name = parse_partition(base_name(path))
-                is_other = os.path.realpath(path) != os.path.realpath(directory.path)
-                if name is not None and name.topic == directory.parsed.topic and not name.state and is_other:
-                    found.append(PartitionDir(path, log_dir))
-        return found
+    def _of_zeros(
+        self, directory: PartitionDir, found: DirectoryFindings, segments: RecoveredSegments
+    ) -> Iterator[Change]:
+        """The logs that end with zero bytes where the next one goes on: a reader stops at them."""
+        if ZEROS not in self._options.only:
+            return
+        for base, next_base in pairwise(segments.bases):
+            name = f"{base:020}.log"
+            errors = [one for one in found.of(name) if one.severity is Severity.ERROR and one.code is not Code.E03]
+            if not errors or any(one.code is not Code.L03 for one in errors):
+                continue
+            position = min(one.position or 0 for one in errors)
+            kept = segments.recovered(base, INDEX_INTERVAL, position)
+            before = self._places.state(os.path.join(directory.name, name))
+            is_whole = kept.failure is None and kept.valid_bytes == position and kept.end_offset == next_base
+            if position and is_whole and before is not None and before.kind == "regular":
+                yield Change(name, "truncate", before, position, name, why=errors[0].message, kind=ZEROS)
 
     def _written(
         self, kind: str, directory: PartitionDir, file: FileKind, why: str, make: Callable[[], NewContent]
@@ -343,17 +357,19 @@ class _Planner:
         """
         self._told += found.findings
         if is_named:
-            for kind in CHECKPOINTS if CHECKPOINT in self._options.only else ():
+            for kind in OFFSET_KINDS if CHECKPOINT in self._options.only else ():
                 self._checkpoint(kind, found)
             if PROPERTIES in self._options.only:
                 self._properties()
         places = [self._root if not inner else os.path.join(self._root, inner) for inner in self._inner()]
+        cuts = [one for one in self._changes if one.is_cut]
         plan = Plan(
             REPAIR,
             self._root,
             tuple(self._changes),
             self._inputs,
             names_in(self._root, places, is_log_dir=True),
+            bytes_lost=sum(one.before.size - one.size for one in cuts if one.before is not None),
             announces=tuple(dict.fromkeys(self._announces)),
         )
         return plan.replace(left=(*self._left, *self._rest(plan)))
@@ -417,7 +433,7 @@ class _Planner:
 
     def _like(self) -> str | None:
         """A file of the log directory, whose owner and rights a new one gets."""
-        kinds = (FileKind.META_PROPERTIES, *CHECKPOINTS, FileKind.CLEAN_SHUTDOWN)
+        kinds = (FileKind.META_PROPERTIES, *OFFSET_KINDS, FileKind.CLEAN_SHUTDOWN)
         return next((one.value for one in kinds if self._places.state(one.value) is not None), None)
 
     # --- what is left -----------------------------------------------------------------------------------------
@@ -519,7 +535,9 @@ def _changed(files: Mapping[str, Source], changes: Sequence[Change]) -> dict[str
     """The files of a partition once changes are made."""
     found = dict(files)
     for one in changes:
-        if one.patches:
+        if one.is_cut:
+            found[one.name] = FilePart(found[one.name], 0, one.size)
+        elif one.patches:
             found[one.name] = Overlay(found[one.name], one.patches)
         elif one.content is not None:
             path = found[one.name].name if one.name in found else one.name

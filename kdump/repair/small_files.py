@@ -7,22 +7,14 @@ contradict each other, the file is left alone, and the reason says from what it 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.broker.leader_epoch_file_cache import EpochCache
-from kdump.finding import Trait, ignore
-from kdump.format.batch import layout
-from kdump.format.batch.epoch_order import ascend
-from kdump.format.batch.walk import CheckedWalk
+from kdump.finding import Trait
 from kdump.format.checkpoint.checkpoint_file import TopicPartitionOffset, encode_checkpoint
 from kdump.format.checkpoint.properties import encode_partition_metadata, encode_properties
-from kdump.format.checkpoint.text_lines import Property
-from kdump.format.java_values import uuid_complaint
 from kdump.format.kinds import FileKind
-from kdump.format.read_limits import MAX_BATCH_BYTES
-from kdump.storage.names import METADATA_TOPIC, METADATA_TOPIC_ID
+from kdump.storage.identity import ID_NAMES, ID_OPTIONS, UndeterminedError, agreed_id, own_ids, topic_id_by_others
 from kdump.value import TupleValue, Value
 from kdump.words.numbers import counted
 
@@ -35,19 +27,12 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
-CHECKPOINTS = (FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.LOG_START, FileKind.CLEANER)
 _COST = {
     FileKind.RECOVERY_POINT: "after an unclean stop a broker recovers these partitions from their first segment on",
     FileKind.REPLICATION: "their high watermark begins at the log start until the replicas have told where they are",
     FileKind.LOG_START: "records of these partitions that were deleted before their segment can be read again",
     FileKind.CLEANER: "the cleaner reads these partitions from their log start on again",
 }
-_ID_NAMES = {"0": "broker.id", "1": "node.id"}  # in meta.properties, by its version
-_OPTIONS = {"cluster.id": "--cluster-id ID", "node.id": "--node-id N"}
-
-
-class UndeterminedError(Exception):
-    """Nothing here tells what a file must say; the text says from what it could be taken."""
 
 
 class ClusterFacts(Value):
@@ -125,76 +110,23 @@ def epochs(directory: PartitionDir, segments: RecoveredSegments, *, is_torn: boo
     return NewContent(cache.file())
 
 
-def contradicts_batches(directory: PartitionDir, segments: RecoveredSegments) -> bool:
-    """Tell whether it is the leader-epoch-checkpoint that is wrong where it has other epochs than batches.
-
-    No CRC covers the epoch of a batch, so one batch proves nothing; that several have the same wrong one by chance is
-    out of the question, and a broker writes the file from its batches.
-
-    Args:
-        directory: of the partition.
-        segments: of it; no log is damaged, and the epochs of the batches rise.
-
-    Raises:
-        OSError: a log cannot be read.
-    """
-    epochs = list(directory.epochs)
-    if not epochs or not ascend(epochs):
-        return False
-    starts = [one.start_offset for one in epochs]
-    floor = max(starts[0], directory.log_start)
-    against: Counter[int] = Counter()  # batches by their epoch
-    for base in segments.bases:
-        with segments.log(base) as log:
-            walk = CheckedWalk(log, ignore, segment=base, next_base=None, max_batch_bytes=MAX_BATCH_BYTES)
-            for window in walk.windows():
-                for k in range(window.count):
-                    first, epoch = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LEADER_EPOCH)
-                    if first >= floor and epoch != layout.NO_EPOCH:
-                        against[epoch] += epochs[bisect_right(starts, first) - 1].epoch != epoch
-    several = [count for count in against.values() if count]
-    return bool(several) and min(several) > 1
-
-
 # --- partition.metadata -------------------------------------------------------------------------------------------
 def partition_metadata(
-    directory: PartitionDir, beside: Sequence[PartitionDir], cluster: ClusterFacts | None
+    directory: PartitionDir, others: Iterable[PartitionDir], cluster: ClusterFacts | None
 ) -> NewContent:
     """Return a partition.metadata with the id that the cluster, or the other partitions here, have for the topic.
 
     Args:
         directory: of the partition.
-        beside: other partitions of the topic.
+        others: partitions of the topic beside it.
         cluster: what the metadata log says, None where there is none.
 
     Raises:
         UndeterminedError: nobody tells, or they contradict each other.
     """
-    name = directory.parsed
-    assert name is not None
-    if name.topic == METADATA_TOPIC:
-        return NewContent(encode_partition_metadata(METADATA_TOPIC_ID))
-    ids = (one.topic_id for one in beside if not _metadata_file(one).findings)
-    told = {one for one in ids if one is not None and uuid_complaint(one) is None}
-    if cluster is not None:
-        its = cluster.topic_ids.get(name.topic)
-        if its is None:
-            raise UndeterminedError(f"the metadata log has no topic {name.topic}: a broker sets this directory aside")
-        if told - {its}:
-            why = f"the metadata log has id {its} for topic {name.topic}, and other partitions here have {min(told)}"
-            raise UndeterminedError(f"{why}: find out of which topic this one is")
-        return NewContent(encode_partition_metadata(its))
-    if len(told) > 1:
-        why = f"the partitions of topic {name.topic} here have different ids ({', '.join(sorted(told))})"
-        raise UndeterminedError(f"{why}: find out of which topic this one is")
-    if not told:
-        why = f"no metadata log is among the paths, and no other partition of topic {name.topic} has its id"
-        raise UndeterminedError(f"{why}: name a log directory with __cluster_metadata-0, or with such a partition, too")
-    return NewContent(encode_partition_metadata(told.pop()))
-
-
-def _metadata_file(directory: PartitionDir) -> StateFile:
-    return directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
+    assert directory.parsed is not None
+    its = topic_id_by_others(directory.parsed.topic, others, None if cluster is None else cluster.topic_ids)
+    return NewContent(encode_partition_metadata(its))
 
 
 # --- meta.properties ----------------------------------------------------------------------------------------------
@@ -212,9 +144,8 @@ def meta_properties(
     Raises:
         UndeterminedError: a value is not known, or they contradict each other.
     """
-    own = _own_lines(log_dir)
-    sound = [one for one in others if one.properties and not one.file(FileKind.META_PROPERTIES).findings]
-    known = {name: _agreed(name, own, sound, given) for name in ("version", "cluster.id", "node.id")}
+    own = own_ids(log_dir)
+    known = {name: agreed_id(name, own, others, given) for name in ("version", *ID_OPTIONS)}
     version = known["version"] or "1"
     directory = own.get("directory.id")
     node = known["node.id"]
@@ -223,66 +154,17 @@ def meta_properties(
     for name, value in (("cluster.id", known["cluster.id"]), ("node.id", node)):
         if value is None and not (name == "cluster.id" and version == "0"):
             why = f"nothing here tells its {name}: name the other log directories of the broker too, or give"
-            raise UndeterminedError(f"{why} {_OPTIONS[name]}")
+            raise UndeterminedError(f"{why} {' '.join(ID_OPTIONS[name])}")
     assert node is not None
     announces: tuple[str, ...] = ()
     if directory is None and version == "1":
         directory = _directory_id(int(node), others, cluster)
         if directory is None:
             announces = ("meta.properties has no directory.id: nothing here tells it, and a broker makes a new one",)
-    values = {"version": version, "cluster.id": known["cluster.id"], _ID_NAMES[version]: node}
+    values = {"version": version, "cluster.id": known["cluster.id"], ID_NAMES[version]: node}
     if version == "1":
         values["directory.id"] = directory
     return NewContent(encode_properties({name: one for name, one in values.items() if one is not None}), announces)
-
-
-def _own_lines(log_dir: LogDir) -> dict[str, str]:
-    """What the file says in lines that are whole, and as a broker could have written them."""
-    file = log_dir.file(FileKind.META_PROPERTIES)
-    source = file.source
-    if source is None:
-        return {}
-    data = source.read_at(0, source.size)
-    cut = data.rpartition(b"\n")[2] if not data.endswith((b"\n", b"\r")) else b""
-    found: dict[str, str] = {}
-    for one in file.entries:
-        if isinstance(one, Property) and isinstance(one.value, str) and _may_be(one.name, one.value):
-            found["node.id" if one.name == "broker.id" else one.name] = one.value
-    for name in [name for name in found if cut.lstrip().startswith((name.encode(), b"broker.id"))]:
-        del found[name]  # digits of it may be gone
-    return found
-
-
-def _may_be(name: str, value: str) -> bool:
-    if name == "version":
-        return value in _ID_NAMES
-    if name in ("node.id", "broker.id"):
-        return value.isascii() and value.isdigit() and len(value) < 10
-    if name == "directory.id":
-        return uuid_complaint(value) is None
-    return name == "cluster.id" and is_cluster_id(value)
-
-
-def is_cluster_id(value: str) -> bool:
-    """Tell whether a text can be the id of a cluster, and stand in a file of properties as it is."""
-    return bool(value) and value.isascii() and value.isprintable() and not set(value) & set(" \\=:#!")
-
-
-def _agreed(name: str, own: Mapping[str, str], others: Sequence[LogDir], given: Mapping[str, str]) -> str | None:
-    """The one value that all who know it have for a name, None where nobody knows it."""
-    told: dict[str, str] = {}
-    if name in own:
-        told[own[name]] = "its own line"
-    for one in others:
-        value = one.property_text(name) or (one.property_text("broker.id") if name == "node.id" else None)
-        if value is not None:
-            told.setdefault(value, one.path)
-    if name in given:
-        told.setdefault(given[name], _OPTIONS[name].partition(" ")[0])
-    if len(told) > 1:
-        said = ", ".join(f"{value} by {by}" for value, by in told.items())
-        raise UndeterminedError(f"its {name} is not certain: {said}: name the log directories of one broker")
-    return next(iter(told), None)
 
 
 def _directory_id(node: int, others: Sequence[LogDir], cluster: ClusterFacts | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kdump.row import Kind, Row, column
 
-KINDS = ("index", "header", "epochs", "checkpoint", "partition-metadata", "meta-properties", "snapshot")
+KINDS = ("index", "header", "epochs", "checkpoint", "partition-metadata", "meta-properties", "snapshot", "zeros")
 """What `repair` mends."""
 
 

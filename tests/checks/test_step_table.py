@@ -57,7 +57,7 @@ def told(**facts: Any) -> list[tuple[str, str | None, list[str]]]:
 
 
 LOST: dict[str, Any] = {"has_losses": True, "is_damaged": True}
-MENDS = ["PATCH", "LOOSE_END", "REINDEX", "SNAPSHOT"]
+MENDS = ["REPAIR", "PATCH", "LOOSE_END", "REINDEX", "SNAPSHOT"]
 CUT = ("last-resort", None, [*MENDS, "CUT", "WITNESS"])
 FIRST = ["URGENT", "RESCUE", "RESCUE_TOO"]
 

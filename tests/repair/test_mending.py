@@ -17,8 +17,8 @@ from kdump.repair.errors import RefusedError
 from kdump.repair.guard import check_files
 from kdump.repair.places import Places
 from kdump.repair.resume_undo import resume, undo
-from kdump.repair.small_files import is_cluster_id
 from kdump.rows.plan import KINDS
+from kdump.storage.identity import is_cluster_id
 from tests.support.repair_trees import means
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.small_damages import CORPORA, damaged, not_loading, one_run, planned, seen, violations
@@ -266,6 +266,30 @@ def test_a_log_start_above_the_end_goes_and_nothing_else_of_its_file(log_dir: Pa
     assert list(violations(log_dir, log_dir.parent / "q", {}, Counter())) == []
 
 
+def with_zeros(root: Path, at: int) -> Path:
+    log_dir = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir", root / "data")
+    with (log_dir / "plain-0" / f"{at:020}.log").open("ab") as file:
+        file.write(bytes(4096))
+    return log_dir
+
+
+def test_zeros_behind_a_log_that_another_one_continues_are_cut_and_come_back(tmp_path: Path) -> None:
+    log_dir = with_zeros(tmp_path, 119)
+    plan, _ = planned(log_dir)
+    assert [(one.kind, one.action) for one in plan.changes] == [("zeros", "truncate")]
+    assert plan.bytes_lost == 4096
+    assert list(violations(log_dir, tmp_path / "q", {}, Counter())) == []
+
+
+def test_zeros_are_left_where_the_next_log_does_not_go_on_or_there_is_none(tmp_path: Path) -> None:
+    last = with_zeros(tmp_path / "last", 240)
+    assert planned(last)[0].changes == ()
+    hole = with_zeros(tmp_path / "hole", 119)
+    for one in (hole / "plain-0").glob("00000000000000000240.*"):
+        one.rename(one.with_name(f"{250:020}{one.suffix}"))
+    assert [one for one in planned(hole)[0].changes if one.kind == "zeros"] == []
+
+
 def test_recovery_points_stay_where_a_recovery_without_them_would_cut_records(log_dir: Path) -> None:
     """The model says so: without its recovery point an unclean start reads the damaged segment, and cuts it."""
     (log_dir / ".kafka_cleanshutdown").unlink()
@@ -396,6 +420,11 @@ def test_what_cannot_be_the_id_of_a_cluster_is_wrong_use(value: str, tmp_path: P
 
 # --- at random ------------------------------------------------------------------------------------------------
 @pytest.mark.sampled(4)
+def test_one_pass_mends_indexes_too_where_the_epochs_are_those_of_another_partition() -> None:
+    """An aborted transaction without its entry was found only once the leader-epoch-checkpoint was right."""
+    assert one_run(977, CORPORA, None)[0] == []
+
+
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_damages_are_mended_without_loss(first: int) -> None:
     for number in range(first, first + 10):

@@ -3,9 +3,9 @@
     python -m tests.support.controllers_lost --jars '/the/jars/of/4.4.0/*' [--quorum static|dynamic] [--keep DIR]
 
 The jars, and Java 17, are not part of the project. One controller and two brokers are formatted and started, topics
-with configurations are made and written to, all nodes are stopped, and the log.dir of the controller is deleted. Then the
-commands of the runbook "A CLUSTER WHOSE CONTROLLERS ARE LOST" of kdump-runbooks(7) are run, all nodes are started, and
-topics, partitions and configurations must be those of before, and each record readable.
+with configurations are made and written to, all nodes are stopped, and the log.dir of the controller is deleted. Then
+the commands of the runbook "A CLUSTER WHOSE CONTROLLERS ARE LOST" of kdump-runbooks(7) are run, all nodes are started,
+and topics, partitions and configurations must be those of before, and each record readable.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.rows.steps import Step
 
-WRITERS = ("patch-header", "reindex", "truncate")
+WRITERS = ("patch-header", "reindex", "truncate", "repair")
 ANNOUNCED = "K01"
 
 
