@@ -100,7 +100,9 @@ def _of_log_dirs(persons: PersonSteps, states: Sequence[PartitionState], log_dir
     """Yield what is to be done about the files of log directories."""
     from kdump.checks.mendable import file_repair  # few have any
 
-    unsafe = {real(above(one.path)) for one in states if one.is_damaged or one.has_read_error or one.harm}
+    # what a broker was about to append is in nobody's way
+    damaged = [one for one in states if one.harm or one.has_read_error or (one.is_damaged and not one.starts_well)]
+    unsafe = {real(above(one.path)) for one in damaged}
     yield from persons.moves(repairing=lambda one, file: file_repair(one, file, log_dirs, unsafe))
 
 

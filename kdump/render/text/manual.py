@@ -26,6 +26,7 @@ RUNBOOKS: Mapping[str, str] = MappingProxyType({
     "replicas-damaged": "ALL REPLICAS DAMAGED",
     "logdir-deleted": "A LOG.DIR DELETED BY MISTAKE",
     "not-starting": "A BROKER THAT DOES NOT START AFTER A CRASH",
+    "refused-checkpoints": "A BROKER THAT REFUSES ITS CHECKPOINTS",
     "corrupt-index": "A CORRUPT INDEX",
     "consumers-stuck": "OFFSETS THAT CONSUMERS CANNOT PASS",
     "retention-deletes": "A RETENTION THAT DELETES TOO MUCH",
