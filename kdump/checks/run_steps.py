@@ -72,5 +72,9 @@ class RunSteps:
 
             return file_repair(finding, file, log_dirs, unsafe)
 
-        unsafe = {real(parent(one.path)) for one in self._states if one.is_damaged or one.has_read_error or one.harm}
+        # what a broker was about to append is in nobody's way
+        damaged = (
+            one for one in self._states if one.harm or one.has_read_error or (one.is_damaged and not one.starts_well)
+        )
+        unsafe = {real(parent(one.path)) for one in damaged}
         return repairing

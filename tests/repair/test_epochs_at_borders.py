@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kdump
+from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.repair.patch_header import WrongHeaders, plan_partition_patches
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
@@ -77,7 +78,7 @@ def test_a_wrong_epoch_at_a_border_of_logs_is_restored_and_costs_no_record(
             result, commands, lost = patched(log)
             assert lost == losses
             assert result == intact  # of the last one of all too: a broker has a new epoch in the checkpoint before
-            assert commands == [f"kdump patch-header {log}"]
+            assert commands == [f"kdump repair {log.parent}"]
 
 
 LAST = "00000000000000000240.log"
@@ -139,7 +140,9 @@ def test_what_another_replica_has_tells_whether_a_batch_or_the_checkpoint_is_wro
     *_, before, last = starts_of(intact)
     log.write_bytes(flipped(flipped(intact, before, 0), last, 0))  # two batches agree: of one the checkpoint tells
     (step,) = acts(kdump.verify([log.parent]).steps)
-    assert "E03 epoch-checkpoint: see what another replica has, kdump verify --replicas" in step.why
+    assert step.command == f"kdump repair {log.parent}"  # it goes by the batches, several of which agree
+    (finding,) = (one for one in kdump.verify([log.parent]).findings if one.code is Code.E03)
+    assert "see what another replica has, kdump verify --replicas" in finding.remedy
     (tmp_path / "logs").rename(tmp_path / "one")
     copy_tree(INTACT / "none" / "logdir", tmp_path / "other")
     told = run_kdump(["verify", "--replicas", "one", "other"], tmp_path).stdout

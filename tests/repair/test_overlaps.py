@@ -114,7 +114,9 @@ def test_an_abort_that_the_index_lacks_is_found_beside_offsets_that_are_there_tw
     write(tmp_path, below("d/t-0", segment(0, [*aborted, *twice, *rest]) | index | {"leader-epoch-checkpoint": EPOCHS}))
     found = rows(tmp_path, "verify", "d")
     assert [row["code"] for row in found if row.get("severity") == "error"] == ["O03", "O08", "A04"]
-    assert [row["command"].split()[1] for row in found if row["type"] == "step" and row["command"]] == ["reindex"]
+    assert [row["command"].split()[1] for row in found if row["type"] == "step" and row["command"]] == ["repair"]
+    planned = [row for row in rows(tmp_path, "repair", "d/t-0") if row["type"] == "plan"]
+    assert [(row["kind"], row["operations"][0]["file"]) for row in planned] == [("index", name(0, "txnindex"))]
     made = rows(tmp_path, "salvage", "d/t-0", "--to", "out")
     records = sum(row["records"] for row in made if row["type"] in ("kept", "divergent"))
     assert records == 2 + 1 + (3 if is_over else 1) + 1

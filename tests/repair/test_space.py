@@ -49,7 +49,8 @@ def rows(root: Path, *command: str) -> list[dict[str, Any]]:
 def test_the_steps_cut_these_logs_alone_and_all_is_clean_then(loose: tuple[int, ...], end: str, tmp_path: Path) -> None:
     write(tmp_path, data(*loose, end=ENDS[end]))
     steps = [row["command"] for row in rows(tmp_path, "verify", "data") if row["type"] == "step" and row["command"]]
-    assert steps == [f"kdump truncate data/users-0/{name(base)} --at-damage" for base in loose]
+    cuts = [f"kdump truncate data/users-0/{name(base)} --at-damage" for base in loose]
+    assert steps == (["kdump repair data/users-0"] if end == "zeros" else cuts)
     for number, step in enumerate(steps):
         more = ["--apply", "--quarantine", f"q{number}"]
         is_last = step == steps[-1]
@@ -77,7 +78,9 @@ def test_damage_before_the_zeros_keeps_its_own_steps(tmp_path: Path) -> None:
     files[path] = files[path][:30] + b"\xff" + files[path][31:]
     write(tmp_path, files)
     commands = [row["command"] for row in rows(tmp_path, "verify", "data") if row["type"] == "step"]
-    assert f"kdump truncate data/users-0/{name(0)} --at-damage" in commands
+    assert "kdump repair data/users-0" in commands
+    planned = [row for row in rows(tmp_path, "repair", "data/users-0") if row["type"] == "plan"]
+    assert [(row["kind"], row["operations"][0]["file"]) for row in planned] == [("zeros", name(0))]
     assert f"kdump truncate data/users-0/{name(4)} --at-damage" not in commands
 
 

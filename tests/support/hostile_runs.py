@@ -124,6 +124,25 @@ def _planned(root: Path, name: str) -> Iterator[Printed]:
             yield command, (directory, *([f"{name}q"] if quarantine else []))
 
 
+def _mended(root: Path, name: str) -> Iterator[Printed]:
+    log_dir = root / f"{name}d"
+    log_dir.mkdir()
+    directory = scene(log_dir, name, (f"{SECOND}.index", 15, b"\0"), (f"{LAST}.log", 300, b"X"))
+    (log_dir / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\n\0\n")
+    rows = run_kdump(["verify", "--format", "json", "--", log_dir.name], root).stdout.splitlines()
+    steps = [command for row in map(json.loads, rows) if "kdump repair " in (command := row.get("command") or "")]
+    assert steps
+    for command in steps:
+        yield command, (log_dir.name,)
+    for path in (log_dir.name, f"{log_dir.name}/{directory}"):
+        run = run_kdump(["repair", "--quarantine", f"{name}q", "--", path], root)
+        for command in behind(said(run), "to do it: "):
+            yield command, (path, f"{name}q")
+    run = run_kdump(["repair", "--apply", "--quarantine", f"{name}q", "--", log_dir.name], root)
+    for command in behind(said(run), "to take it back: "):
+        yield command, (f"{name}q",)
+
+
 def _taken_back(root: Path, name: str) -> Iterator[Printed]:
     directory = scene(root, name, (f"{SECOND}.index", 15, b"\0"))
     aside = f"{name}q"
@@ -302,6 +321,7 @@ SCENES = {
     "verify, to be removed": _removed,
     "writable by all": _writable,
     "reindex": _planned,
+    "repair": _mended,
     "undo": _taken_back,
     "salvage": _salvaged,
     "salvage for a cluster": _brought,

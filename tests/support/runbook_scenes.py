@@ -106,6 +106,16 @@ def torn_checkpoint(folder: Path) -> None:
     write(log, log.stat().st_size - 40, bytes(40))
 
 
+def refused(folder: Path) -> None:
+    """A log directory whose small files are zero bytes after a power loss, and a sound one of the same broker."""
+    kafka, other = log_dir(folder / "kafka"), folder / "kafka2"
+    shutil.copytree(_NODE / "mixed-0", other / "mixed-0")
+    for path in (kafka, other):
+        shutil.copy(_NODE / "meta.properties", path)
+    for name in ("meta.properties", "recovery-point-offset-checkpoint", "orders-0/leader-epoch-checkpoint"):
+        (kafka / name).write_bytes(bytes(24))
+
+
 def corrupt_index(folder: Path) -> None:
     """An index with an entry that leads nowhere."""
     write(log_dir(folder / "kafka") / _INDEX, 15, b"\0")
@@ -181,6 +191,7 @@ SCENES: dict[str, Callable[[Path], None]] = {
     "A CLUSTER WHOSE CONTROLLERS ARE LOST": controllers_lost,
     "A TOPIC DELETED BY MISTAKE": topic_deleted,
     "A BROKER THAT DOES NOT START AFTER A CRASH": torn_checkpoint,
+    "A BROKER THAT REFUSES ITS CHECKPOINTS": refused,
     "A CORRUPT INDEX": corrupt_index,
     "OFFSETS THAT CONSUMERS CANNOT PASS": impassable,
     "A RETENTION THAT DELETES TOO MUCH": retained,

@@ -27,6 +27,7 @@ RUNBOOKS: Mapping[str, str] = MappingProxyType({
     "logdir-deleted": "A LOG.DIR DELETED BY MISTAKE",
     "topic-deleted": "A TOPIC DELETED BY MISTAKE",
     "not-starting": "A BROKER THAT DOES NOT START AFTER A CRASH",
+    "refused-checkpoints": "A BROKER THAT REFUSES ITS CHECKPOINTS",
     "corrupt-index": "A CORRUPT INDEX",
     "consumers-stuck": "OFFSETS THAT CONSUMERS CANNOT PASS",
     "retention-deletes": "A RETENTION THAT DELETES TOO MUCH",
