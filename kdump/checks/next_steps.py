@@ -488,7 +488,12 @@ class PartitionSteps:
         snapshots = tuple(dict.fromkeys(self._snapshots))
         if self._is_repaired:
             zeros = [one for one in self._segments if one.ends_with_zeros]
-            kinds = {"header": patched, "index": indexed, "snapshot": snapshots if cut is None else (), "zeros": zeros}
+            kinds = {
+                "header": patched,
+                "index": indexed,
+                "snapshot": () if cut is not None or self._is_lacking else snapshots,
+                "zeros": zeros,
+            }
             what = [_MENDED[kind] for kind, some in kinds.items() if some] + [_MENDED[kind] for kind in files.kinds]
             if what:
                 paths = self._directory.path or ".", *files.beside

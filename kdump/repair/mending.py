@@ -24,6 +24,7 @@ from kdump.finding import Code, Finding, Severity, Trait, ignore
 from kdump.format.batch.header_fields import Overlay
 from kdump.format.checkpoint.contradicted import contradicts_batches
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
+from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import OFFSET_KINDS, FileKind
 from kdump.format.source import BytesSource
 from kdump.repair import small_files
@@ -113,9 +114,15 @@ class DirectoryFindings:
         """Return the findings about a file."""
         return [one for one in self.findings if os.path.basename(one.file) == name]
 
-    def is_damaged(self, patched: Iterable[str] = ()) -> bool:
-        """Whether a log has errors, but for the headers that are patched, and an end that was not finished."""
-        return any(not is_torn and name not in patched for name, is_torn in self._torn.items())
+    def is_damaged(self, patched: Iterable[str] = (), below: int = ABOVE_ALL) -> bool:
+        """Whether a log has errors, but for the headers that are patched, and an end that was not finished.
+
+        Args:
+            patched: names of the logs whose headers are.
+            below: an offset: logs that begin there, or behind it, do not count.
+        """
+        damaged = (name for name, is_torn in self._torn.items() if not is_torn and name not in patched)
+        return any((parse_name(name).base_offset or 0) < below for name in damaged)
 
     def is_torn(self, name: str) -> bool:
         """Whether all that is wrong with a log is its end."""
@@ -294,9 +301,11 @@ class _Planner:
         snapshots: frozenset[str] = frozenset()
         if found.reasons.distrusted and SNAPSHOT in self._options.only:
             known = {*directory.bases, end_offset}
-            sound = not found.is_damaged(patches)
+            bases = {one: parse_name(one).base_offset for one in found.reasons.distrusted}
             snapshots = frozenset(
-                one for one in found.reasons.distrusted if sound and parse_name(one).base_offset in known
+                one
+                for one, base in bases.items()
+                if base is not None and base in known and not found.is_damaged(patches, base)
             )
         if not (found.reasons.unsound or snapshots):
             return

@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.format.kinds import FileKind
+from kdump.format.kinds import OFFSET_KINDS, FileKind
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.held import is_held
 from kdump.storage.names import METADATA_LOG, REMOTE_CACHE, parse_partition
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from kdump.storage.state_file import StateFile
 
 
-_MARKS = tuple(
-    kind.value
-    for kind in (FileKind.META_PROPERTIES, FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.CLEAN_SHUTDOWN)
-)
+_MARKS = tuple(kind.value for kind in (FileKind.META_PROPERTIES, *OFFSET_KINDS, FileKind.CLEAN_SHUTDOWN))
 
 
 def is_log_dir(path: str) -> bool:

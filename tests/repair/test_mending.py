@@ -420,9 +420,16 @@ def test_what_cannot_be_the_id_of_a_cluster_is_wrong_use(value: str, tmp_path: P
 
 # --- at random ------------------------------------------------------------------------------------------------
 @pytest.mark.sampled(4)
-def test_one_pass_mends_indexes_too_where_the_epochs_are_those_of_another_partition() -> None:
-    """An aborted transaction without its entry was found only once the leader-epoch-checkpoint was right."""
-    assert one_run(977, CORPORA, None)[0] == []
+@pytest.mark.parametrize(
+    "number",
+    [
+        977,  # an aborted transaction without its entry was found only once the leader-epoch-checkpoint was right
+        5349,  # the snapshot is of an offset before the log that seems to have lost its end
+        5584,  # of the files of the log directory only those are there that few brokers write
+    ],
+)
+def test_what_was_once_mended_by_a_second_pass_or_not_undone(number: int) -> None:
+    assert one_run(number, CORPORA, None)[0] == []
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
