@@ -25,6 +25,7 @@ RUNBOOKS: Mapping[str, str] = MappingProxyType({
     "bad-sectors": "A DISK WITH BAD SECTORS",
     "replicas-damaged": "ALL REPLICAS DAMAGED",
     "logdir-deleted": "A LOG.DIR DELETED BY MISTAKE",
+    "controllers-lost": "A CLUSTER WHOSE CONTROLLERS ARE LOST",
     "topic-deleted": "A TOPIC DELETED BY MISTAKE",
     "not-starting": "A BROKER THAT DOES NOT START AFTER A CRASH",
     "refused-checkpoints": "A BROKER THAT REFUSES ITS CHECKPOINTS",
