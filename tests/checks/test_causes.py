@@ -325,7 +325,7 @@ def test_an_index_of_another_log_is_no_witness_of_where_its_own_ends(tmp_path: P
     assert Code.O07 not in {one.code for one in items if isinstance(one, Finding)}
     [step] = acts(one for one in items if isinstance(one, Step))
     assert step.command is not None
-    assert step.command.startswith("kdump reindex ")
+    assert step.command.startswith("kdump repair ")
 
 
 def test_a_malformed_leader_epoch_checkpoint_judges_no_batch(tmp_path: Path) -> None:

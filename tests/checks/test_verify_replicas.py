@@ -393,7 +393,7 @@ def test_a_replica_that_is_mended_in_place_has_a_block_of_its_own_beside_the_joi
     other = replica(tmp_path / "b", *moved(log(0, 12), 2, 256))
     found = steps_of(one, other)
     told = [(step.partitions, step.command.split(" ")[1]) for step in found if step.command]
-    assert told == [((str(one),), "salvage"), ((str(one),), "truncate"), ((str(other),), "patch-header")]
+    assert told == [((str(one),), "salvage"), ((str(one),), "truncate"), ((str(other),), "repair")]
 
 
 def test_of_what_is_lost_each_part_has_the_replicas_that_can_give_it(tmp_path: Path) -> None:
