@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.kinds import OFFSET_KINDS, FileKind
-from kdump.storage.identity import ID_OPTIONS, UndeterminedError, beside, topic_id_by_others, unknown_ids
+from kdump.storage.identity import ID_OPTIONS, UndeterminedError, topic_id_by_others, unknown_ids
 from kdump.storage.names import METADATA_LOG
 from kdump.storage.paths import real
 from kdump.value import Value
@@ -136,9 +136,8 @@ class SmallFiles:
         if directory.parsed is None:
             return False, ()
         cluster = self._options.policies_for(directory).cluster(directory.log_dir)
-        others = beside(directory, [directory.log_dir])
         try:
-            topic_id_by_others(directory.parsed.topic, others, None if cluster is None else cluster.ids)
+            topic_id_by_others(directory, [directory.log_dir], None if cluster is None else cluster.ids)
         except UndeterminedError:
             return False, ()
         is_elsewhere = cluster is not None and cluster.log_dir != real(directory.log_dir.path)

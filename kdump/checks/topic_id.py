@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format.kinds import FileKind
-from kdump.storage.names import parse_partition
-from kdump.storage.partition_dir import PartitionDir
-from kdump.storage.paths import base_name
+from kdump.storage.identity import topic_ids_beside
 
 if TYPE_CHECKING:
     from kdump.checks.options import VerifyOptions
     from kdump.finding import Finding
-
-_MOST = 100  # partitions of the topic that are asked
+    from kdump.storage.partition_dir import PartitionDir
 
 
 def with_topic_id(finding: Finding, directory: PartitionDir, options: VerifyOptions) -> Finding:
@@ -30,7 +26,7 @@ def with_topic_id(finding: Finding, directory: PartitionDir, options: VerifyOpti
     by = "the metadata log"
     its = options.policies_for(directory).topic_id(name.topic, directory.log_dir)
     if its is None:
-        by, told = "other partitions of the topic here", _ids_beside(directory, name.topic)
+        by, told = "other partitions of the topic here", topic_ids_beside(directory, [directory.log_dir])
         its = told.pop() if len(told) == 1 else None
     if its is None:
         return finding
@@ -38,16 +34,3 @@ def with_topic_id(finding: Finding, directory: PartitionDir, options: VerifyOpti
         f"while the broker is stopped, write its two lines, `version: 0` and `topic_id: {its}`, which is its id by {by}"
     )
     return finding.replace(field="topic_id", expected=its, values={**finding.values, "remedy": remedy})
-
-
-def _ids_beside(directory: PartitionDir, topic: str) -> set[str]:
-    """The ids that other partitions of a topic have in the same log directory."""
-    log_dir, found = directory.log_dir, set()
-    beside = ((path, parse_partition(base_name(path))) for path in log_dir.listing.partitions())
-    same = [path for path, name in beside if name is not None and name.topic == topic and not name.state]
-    for path in same[:_MOST]:
-        other = PartitionDir(path, log_dir)
-        file = other.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-        if not file.findings and other.topic_id is not None:
-            found.add(other.topic_id)
-    return found

@@ -23,6 +23,7 @@ from kdump.cli.options.repair import (
     apply_option,
     count_partitions,
     demand_quarantine,
+    index_interval_option,
     interval_of,
     plan_id_option,
     quarantine_option,
@@ -53,13 +54,7 @@ if TYPE_CHECKING:
 @apply_option
 @quarantine_option
 @plan_id_option
-@option(
-    "--index-interval-bytes",
-    group="What is checked",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="index.interval.bytes of the topics.  [default: what --config or the sound indexes tell]",
-)
+@index_interval_option
 @broker_option
 @config_option
 @option(

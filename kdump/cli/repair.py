@@ -22,6 +22,7 @@ from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
+    index_interval_option,
     interval_of,
     plan_id_option,
     quarantine_option,
@@ -58,8 +59,7 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Choice(KINDS),
     metavar="KIND",
-    help="Mend this alone; may be given again: index, header, epochs, checkpoint, partition-metadata, "
-    "meta-properties, snapshot, zeros.",
+    help=f"Mend this alone; may be given again: {', '.join(KINDS)}.",
 )
 @option(
     "--cluster-id",
@@ -74,13 +74,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="node.id of a lost meta.properties, where nothing here has it.",
 )
-@option(
-    "--index-interval-bytes",
-    group="What is checked",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="index.interval.bytes of the topics.  [default: what --config or the sound indexes tell]",
-)
+@index_interval_option
 @broker_option
 @config_option
 @format_option
@@ -200,9 +194,8 @@ def cluster_facts(paths: Sequence[str]) -> ClusterFacts | None:
     image = sound_image(directories)
     if image is None:
         return None
-    topics = ((name, image.topic_of(name)) for name in image.topics())
     return ClusterFacts(
-        {name: str(fields["topicId"]) for name, fields in topics if fields is not None},
+        image.topic_ids(),
         {number: tuple(map(str, fields.get("logDirs") or ())) for number, fields in image.brokers().items()},
         {int(one["voterId"]): str(one["voterDirectoryId"]) for one in image.voters if "voterDirectoryId" in one},
     )

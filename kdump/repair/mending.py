@@ -38,7 +38,7 @@ from kdump.repair.reasons import Reasons
 from kdump.repair.reindex import RecoveredSegments, ReindexOptions, plan_reindex
 from kdump.repair.schema import REPAIR
 from kdump.rows.plan import KINDS
-from kdump.storage.identity import UndeterminedError, beside
+from kdump.storage.identity import UndeterminedError
 from kdump.storage.names import METADATA_TOPIC_ID, STRAY_WITHOUT_ID, log_bases, parse_name
 from kdump.storage.partition_dir import PartitionDir
 from kdump.value import Value
@@ -284,9 +284,7 @@ class _Planner:
                 directory,
                 FileKind.PARTITION_METADATA,
                 why,
-                lambda: small_files.partition_metadata(
-                    directory, beside(directory, self._log_dirs), self._options.cluster
-                ),
+                lambda: small_files.partition_metadata(directory, self._log_dirs, self._options.cluster),
             )
 
     def _of_reindex(

@@ -111,21 +111,18 @@ def epochs(directory: PartitionDir, segments: RecoveredSegments, *, is_torn: boo
 
 
 # --- partition.metadata -------------------------------------------------------------------------------------------
-def partition_metadata(
-    directory: PartitionDir, others: Iterable[PartitionDir], cluster: ClusterFacts | None
-) -> NewContent:
+def partition_metadata(directory: PartitionDir, log_dirs: Iterable[LogDir], cluster: ClusterFacts | None) -> NewContent:
     """Return a partition.metadata with the id that the cluster, or the other partitions here, have for the topic.
 
     Args:
         directory: of the partition.
-        others: partitions of the topic beside it.
+        log_dirs: of the broker, where others of the topic may lie.
         cluster: what the metadata log says, None where there is none.
 
     Raises:
         UndeterminedError: nobody tells, or they contradict each other.
     """
-    assert directory.parsed is not None
-    its = topic_id_by_others(directory.parsed.topic, others, None if cluster is None else cluster.topic_ids)
+    its = topic_id_by_others(directory, log_dirs, None if cluster is None else cluster.topic_ids)
     return NewContent(encode_partition_metadata(its))
 
 

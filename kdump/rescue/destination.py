@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
+from kdump.storage.identity import topic_ids
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import METADATA_LOG, METADATA_TOPIC
 from kdump.storage.partition_dir import PartitionDir
@@ -144,12 +145,7 @@ class Destination:
 
     def _ids(self, topic: str) -> dict[str, str]:
         """The ids that sound directories of partitions have for a topic, each with the path of one."""
-        found: dict[str, str] = {}
-        for directory in self._live.get(topic, {}).values():
-            file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-            if directory.topic_id is not None and not file.findings:
-                found.setdefault(directory.topic_id, directory.path)
-        return found
+        return {one: paths[0] for one, paths in topic_ids(self._log_dir, topic).items()}
 
     def _by_metadata(self, name: str, key: tuple[str, int], partitions: int) -> str:
         """The topic id by the metadata log, of a topic that has the partition.

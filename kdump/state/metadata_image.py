@@ -468,6 +468,10 @@ class MetadataImage:
         """Return the names of the topics."""
         return sorted(self._ids)
 
+    def topic_ids(self) -> dict[str, str]:
+        """Return the ids of the topics by their names."""
+        return {name: self._ids[name] for name in self.topics()}
+
     def partitions(self) -> Iterator[tuple[str, int, Fields]]:
         """Yield topic, number and fields of each partition, by topic and number."""
         for row in self._sorted("partition"):

@@ -13,10 +13,10 @@ from kdump.format.java_values import uuid_complaint
 from kdump.format.kinds import FileKind
 from kdump.storage.names import METADATA_TOPIC, METADATA_TOPIC_ID, parse_partition
 from kdump.storage.partition_dir import PartitionDir
-from kdump.storage.paths import base_name
+from kdump.storage.paths import base_name, exists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kdump.storage.log_dir import LogDir
 
@@ -32,37 +32,67 @@ class UndeterminedError(Exception):
 
 
 # --- the topic id of a partition ----------------------------------------------------------------------------------
-def beside(directory: PartitionDir, log_dirs: Iterable[LogDir]) -> Iterator[PartitionDir]:
-    """Yield the other partitions of a topic.
+def topic_ids_beside(directory: PartitionDir, log_dirs: Iterable[LogDir]) -> set[str]:
+    """Return the ids that the other partitions of a topic have.
 
     Args:
         directory: a partition of it.
-        log_dirs: where they may lie: those of one broker.
+        log_dirs: where the others may lie: those of one broker.
     """
     assert directory.parsed is not None
+    own, found = os.path.realpath(directory.path), set()
     for log_dir in log_dirs:
-        for path in log_dir.listing.partitions():
-            name = parse_partition(base_name(path))
-            is_other = os.path.realpath(path) != os.path.realpath(directory.path)
-            if name is not None and name.topic == directory.parsed.topic and not name.state and is_other:
-                yield PartitionDir(path, log_dir)
+        for its, paths in topic_ids(log_dir, directory.parsed.topic).items():
+            if any(os.path.realpath(path) != own for path in paths):
+                found.add(its)
+    return found
 
 
-def topic_id_by_others(topic: str, partitions: Iterable[PartitionDir], cluster: Mapping[str, str] | None) -> str:
-    """Return the id that the cluster, or the other partitions here, have for a topic.
+def topic_ids(log_dir: LogDir, topic: str) -> Mapping[str, Sequence[str]]:
+    """Return the ids that partitions of a topic have in sound files, and for each the paths of the first two.
 
     Args:
+        log_dir: where they lie; it is looked through once for all who ask.
         topic: its name.
-        partitions: others of it.
+    """
+    known = log_dir.topic_ids.get(topic)
+    if known is None:
+        told: dict[str, list[str]] = {}
+        for path in log_dir.listing.partitions():
+            name = parse_partition(base_name(path))
+            its = _sound_id(path, log_dir) if name is not None and name.topic == topic and not name.state else None
+            if its is not None and len(told.setdefault(its, [])) < 2:
+                told[its].append(path)
+        known = log_dir.topic_ids[topic] = told
+    return known
+
+
+def _sound_id(path: str, log_dir: LogDir) -> str | None:
+    """What partition.metadata in a directory says; None where it is missing or wrong."""
+    name = FileKind.PARTITION_METADATA.value
+    if not exists(os.path.join(path, name)):
+        return None
+    directory = PartitionDir(path, log_dir)
+    its = None if directory.file(name, FileKind.PARTITION_METADATA).findings else directory.topic_id
+    return None if its is None or uuid_complaint(its) is not None else its
+
+
+def topic_id_by_others(directory: PartitionDir, log_dirs: Iterable[LogDir], cluster: Mapping[str, str] | None) -> str:
+    """Return the id that the cluster, or the other partitions here, have for the topic of a partition.
+
+    Args:
+        directory: the partition.
+        log_dirs: where the others may lie: those of one broker.
         cluster: ids by topic, as the metadata log has them; None where there is none.
 
     Raises:
         UndeterminedError: nobody tells, or they contradict each other.
     """
+    assert directory.parsed is not None
+    topic = directory.parsed.topic
     if topic == METADATA_TOPIC:
         return METADATA_TOPIC_ID
-    ids = (one.topic_id for one in partitions if not _metadata_file_is_wrong(one))
-    told = {one for one in ids if one is not None and uuid_complaint(one) is None}
+    told = topic_ids_beside(directory, log_dirs)
     if cluster is not None:
         its = cluster.get(topic)
         if its is None:
@@ -78,10 +108,6 @@ def topic_id_by_others(topic: str, partitions: Iterable[PartitionDir], cluster: 
         why = f"no metadata log is among the paths, and no other partition of topic {topic} has its id"
         raise UndeterminedError(f"{why}: name a log directory with __cluster_metadata-0, or with such a partition, too")
     return told.pop()
-
-
-def _metadata_file_is_wrong(directory: PartitionDir) -> bool:
-    return bool(directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).findings)
 
 
 # --- the ids of meta.properties -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import base_name, exists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kdump.storage.state_file import StateFile
 
@@ -54,6 +54,7 @@ class LogDir:
         self.cache = OpenFileCache()  # where the files of its partitions are open
         self.siblings: Sequence[LogDir] = ()  # others that the user named with it, which may be the same broker's
         self.on_read: Callable[[StateFile], None] = lambda _file: None  # is given each text file when it was read, once
+        self.topic_ids: dict[str, Mapping[str, Sequence[str]]] = {}  # what `identity` has found, by topic
         self._files: dict[FileKind, StateFile] = {}
 
     @cached_property

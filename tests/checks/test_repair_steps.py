@@ -13,6 +13,7 @@ import kdump
 from kdump.checks.mendable import file_repair
 from kdump.finding import Code, Finding
 from kdump.rows.steps import Rank
+from kdump.storage import identity
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import name
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kdump.rows.steps import Step
+    from kdump.storage.log_dir import LogDir
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 CASES = {one.name: one for one in damage_cases(FIXTURES / "damage")}
@@ -132,6 +134,26 @@ def test_a_topic_id_that_nobody_tells_is_told_in_words(log_dir: Path) -> None:
     assert repairs(log_dir) == []
     (step,) = (one for one in kdump.verify(log_dir).steps if "K05" in one.why)
     assert step.command is None
+
+
+def test_partitions_without_a_topic_id_ask_those_beside_them_once_for_all(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each asked all others anew: a thousand of one topic took minutes."""
+    for number in range(1, 12):
+        copy_tree(log_dir / "epochs-0", log_dir / f"epochs-{number}")
+        (log_dir / f"epochs-{number}" / "partition.metadata").unlink()
+    asked: list[str] = []
+    ask = identity._sound_id
+
+    def counted(path: str, its: LogDir) -> str | None:
+        asked.append(path)
+        return ask(path, its)
+
+    monkeypatch.setattr(identity, "_sound_id", counted)
+    steps = repairs(log_dir)
+    assert sum(len(one.partitions) for one in steps) == 11
+    assert len(asked) == len(set(asked))
 
 
 def test_a_metadata_log_in_another_log_directory_is_named_along(log_dir: Path, tmp_path: Path) -> None:

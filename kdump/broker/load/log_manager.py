@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import infer_interval
@@ -67,20 +68,23 @@ class LogManager:
         log_dir: the log directory.
         runs_kraft: its broker does, by its configuration: a meta.properties of ZooKeeper is written again at a start.
 
-    Attributes:
-        causes: what keeps a broker from using it, by the files and the names in it.
-
     Source: LogManager.loadLogs.
     """
 
     def __init__(self, log_dir: LogDir, *, runs_kraft: bool = False) -> None:
         self.path = log_dir.path
-        self.causes: list[Cause] = [*self._of_properties(log_dir)]
+        self._log_dir = log_dir
+        self._by_files: list[Cause] = [*self._of_properties(log_dir)]
         self._recovery_points = self._offsets(log_dir.file(FileKind.RECOVERY_POINT))
         self._log_starts = self._offsets(log_dir.file(FileKind.LOG_START))
         self._is_kraft = runs_kraft or log_dir.is_kraft
-        if not any(one.is_first for one in self.causes):  # else nothing in it is looked at
-            self._check_names(log_dir)
+
+    @cached_property
+    def causes(self) -> Sequence[Cause]:
+        """What keeps a broker from using the directory, by the files and the names in it."""
+        if any(one.is_first for one in self._by_files):  # nothing else in it is looked at
+            return self._by_files
+        return [*self._by_files, *self._of_names()]
 
     @staticmethod
     def _of_properties(log_dir: LogDir) -> Iterator[Cause]:
@@ -102,21 +106,21 @@ class LogManager:
             exception = finding.values["exception"]
             if exception in IO_CLASSES:  # the others are logged, and the file counts as empty
                 cause = Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", file.path)
-                self.causes.append(cause.replace(code=finding.code.name, file=file.path))
+                self._by_files.append(cause.replace(code=finding.code.name, file=file.path))
                 return {}
             if exception is not None:
                 return {}
         return file.offsets
 
-    def _check_names(self, log_dir: LogDir) -> None:
+    def _of_names(self) -> Iterator[Cause]:
         """Source: LocalLog.parseTopicPartitionName."""
-        for name in log_dir.listing.followed_directories():
+        listing = self._log_dir.listing
+        for name in listing.followed_directories():
             if name != REMOTE_CACHE and parse_partition(name) is None:
-                path = log_dir.listing.join(name)
+                path = listing.join(name)
                 form = "is not in the form of topic-partition or topic-partition.uniqueId-delete"
                 what = f"Found directory {path}, '{name}' {form} (if marked for deletion)."
-                cause = Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, True, Code.F11.name, path)
-                self.causes.append(cause)
+                yield Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, True, Code.F11.name, path)
 
     def refusal(self, path: str) -> Cause | None:
         """Return why a partition cannot be read although it loads: the log directory is offline already.
@@ -126,7 +130,7 @@ class LogManager:
 
         Source: LocalLog.maybeHandleIOException.
         """
-        offline = next((one for one in self.causes if one.stops is Stops.LOG_DIR), None)
+        offline = next((one for one in self._by_files if one.stops is Stops.LOG_DIR), None)
         if offline is None:
             return None
         what = f"The log dir {self.path} is already offline due to a previous IO exception."

@@ -46,14 +46,13 @@ def destination_of(path: str) -> Destination:
 
 
 def _metadata(image: MetadataImage) -> ClusterMetadata:
-    topics = ((name, image.topic_of(name)) for name in image.topics())
     partitions = [(topic, number, fields) for topic, number, fields in image.partitions()]
     retention: dict[str, dict[str, str]] = {}
     for kind, resource, name, value in image.configs():
         if kind == TOPIC_CONFIG and name in KEPT_BY:
             retention.setdefault(resource, {})[name] = value
     return ClusterMetadata(
-        {name: str(fields["topicId"]) for name, fields in topics if fields is not None},
+        image.topic_ids(),
         {(topic, number): int(fields["leaderEpoch"]) for topic, number, fields in partitions},
         {(topic, number): tuple(fields["replicas"]) for topic, number, fields in partitions},
         {number: host for number, fields in image.brokers().items() if (host := _host(fields)) is not None},

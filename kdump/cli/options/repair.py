@@ -39,6 +39,14 @@ plan_id_option = option(
     help="Do it only if it is still this plan; may be given several times.",
 )
 
+index_interval_option = option(
+    "--index-interval-bytes",
+    group="What is checked",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="index.interval.bytes of the topics.  [default: what --config or the sound indexes tell]",
+)
+
 
 def demand_quarantine(given: dict[str, Any]) -> None:
     """End with a usage error for `--apply` without `--quarantine`."""
