@@ -237,14 +237,13 @@ def open_walk(
 
 
 def _end_beside(file: InputFile) -> LogEnd | None:
-    """Where other files know the last log of a partition to end; those are older than it while a broker writes it."""
+    """Where other files know the last log of a partition to end."""
     base, directory = file.log_base, file.directory
-    is_last = file.name.is_live and base is not None and directory.next_base(base) is None
-    if not is_last or directory.log_dir.is_held:
+    if not file.name.is_live or base is None or directory.next_base(base) is not None:
         return None
-    from kdump.storage.evidence import BESIDE, evidence_of  # few logs make anybody ask
+    from kdump.storage.evidence import end_beside  # few logs make anybody ask
 
-    return evidence_of(directory).end(BESIDE, file.segment)
+    return end_beside(directory, file.segment)
 
 
 def _with_copy(report: Report) -> Report:

@@ -297,16 +297,14 @@ def end_beside(log: LogFile) -> LogEnd | None:
     name = parse_name(os.path.basename(log.path))
     if log.next_base is not None or log.base_offset is None or not name.is_live:
         return None
-    from kdump.storage.evidence import BESIDE, evidence_of  # few logs make anybody ask
+    from kdump.storage import evidence  # few logs make anybody ask
     from kdump.storage.log_dir import LogDir
     from kdump.storage.partition_dir import PartitionDir
 
     folder = os.path.dirname(log.path) or os.curdir
     directory = PartitionDir(folder, LogDir(above(folder)))
-    if directory.log_dir.is_held:
-        return None
     with OpenFileCache() as cache:
-        return evidence_of(directory).end(BESIDE, Segment(log.path, log.base_offset, cache))
+        return evidence.end_beside(directory, Segment(log.path, log.base_offset, cache))
 
 
 def pack(things: list[_T], sizes: list[int], size: int, least: int) -> list[list[_T]]:

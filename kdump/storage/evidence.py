@@ -42,8 +42,8 @@ _ON_ITS_WAY = ("deleted", "swap")
 _SNAPSHOT, _CHECKPOINT = "a producer snapshot is of offset", "a checkpoint of the log.dir has offset"
 _REMOVED = "there is no log for it: a broker removes it"
 _RESTORE = "restore from another replica; do not start the broker before that: it"
-_WITNESS = "the only witness"
-_REMEDY = f"{_RESTORE} removes this file, {_WITNESS}"
+_REMEDY = f"{_RESTORE} removes this file, the only witness"
+_ONLY = "only_witness"  # among the values of a finding: a start takes away what alone tells of a lost log
 
 
 class Witness(Flag):
@@ -269,17 +269,20 @@ class LogEvidence:
         for base, until in self.ranges if self.logs else ():
             if base < first or (end is not None and base >= end):
                 continue
-            why, witness = (
-                f"its indexes have entries up to offset {self.logs[base]}",
-                f"removes its indexes, {_WITNESS}es",
-            )
+            why = f"its indexes have entries up to offset {self.logs[base]}"
+            witness, is_only = "removes its indexes, the only witnesses", True
             if not (self.has_index(base) or self._directory.log_bases):
                 why = f"there is none, and snapshots and checkpoints know offsets up to {until}"
-                witness = "makes an empty log"
+                witness, is_only = "makes an empty log", False
             elif not self.has_index(base):
                 why = f"{FileKind.EPOCHS.value} begins at offset {base}, and no broker has raised it to {until + 1}"
-                witness = f"raises {FileKind.EPOCHS.value}, {_WITNESS}"
-            values = {"why": f"the log is missing: {why}", "remedy": f"{_RESTORE} {witness}"}
+                witness = f"raises {FileKind.EPOCHS.value}, the only witness"
+            values: dict[str, int | str | None] = {
+                "why": f"the log is missing: {why}",
+                "remedy": f"{_RESTORE} {witness}",
+            }
+            if is_only:
+                values[_ONLY] = 1
             path, severity = self._directory.path_of(base, FileKind.LOG), Severity.ERROR
             yield Finding(Code.F08, path, offset=base, last_offset=until, values=values, severity_override=severity)
 
@@ -423,6 +426,18 @@ def _last_entry(directory: PartitionDir, base: int, files: dict[FileKind, str]) 
     return max((one for one in offsets if one >= base and (bound is None or one < bound)), default=None)
 
 
+def end_beside(directory: PartitionDir, segment: Segment) -> LogEnd | None:
+    """Return where the other files of a partition know its last log to end; None where a broker is writing.
+
+    Args:
+        directory: of the partition.
+        segment: the last one.
+    """
+    if directory.log_dir.is_held:  # the files beside a log are older than it then
+        return None
+    return evidence_of(directory).end(BESIDE, segment)
+
+
 def without_log(path: str, last: int | None) -> Finding:
     """Return what is wrong with a file of a segment whose log is not here.
 
@@ -433,7 +448,8 @@ def without_log(path: str, last: int | None) -> Finding:
     if last is None:
         return Finding(Code.F08, path, values={"why": _REMOVED}, severity_override=Severity.WARNING)
     why = f"its log is missing: the indexes have entries up to offset {last}"
-    return Finding(Code.F08, path, values={"why": why, "remedy": _REMEDY}, severity_override=Severity.ERROR)
+    values: dict[str, int | str | None] = {"why": why, "remedy": _REMEDY, _ONLY: 1}
+    return Finding(Code.F08, path, values=values, severity_override=Severity.ERROR)
 
 
 def shows_lost_log(finding: Finding) -> bool:
@@ -443,4 +459,4 @@ def shows_lost_log(finding: Finding) -> bool:
 
 def is_of_witness(finding: Finding) -> bool:
     """Tell whether a finding is about a lost log of which nothing tells any more once a broker has started."""
-    return shows_lost_log(finding) and _WITNESS in str(finding.values.get("remedy"))
+    return shows_lost_log(finding) and _ONLY in finding.values
