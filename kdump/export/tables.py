@@ -33,6 +33,8 @@ class CellType(Enum):
     BYTES = "binary"
     TEXTS = "list<string>"
     HEADERS = "list<struct<key: string, value: binary>>"
+    TIME = "timestamp[us, UTC]"
+    """Instead of LONG, where that was asked for."""
     JSON = "json"
     """Text that is one JSON value: what a decoder says."""
 
@@ -43,6 +45,7 @@ class TableField(Value):
     name: str
     kind: CellType  # its type
     holds: Kind  # what it holds: by that what may be seen of it
+    doc: str = ""  # the same in words, as the manual has it
 
 
 _OF_KIND = {
@@ -64,7 +67,11 @@ def _kind(made: Column) -> CellType:
 
 def _columns(of: type[Row]) -> tuple[TableField, ...]:
     """The columns of a type of row; where it is from stands before them, so that none says it again."""
-    return tuple(TableField(one.key, _kind(one), one.kind) for one in of.columns if not is_place(one))
+    return tuple(_field(one) for one in of.columns if not is_place(one))
+
+
+def _field(made: Column) -> TableField:
+    return TableField(made.key, _kind(made), made.kind, made.doc)
 
 
 def is_place(made: Column) -> bool:
@@ -72,11 +79,8 @@ def is_place(made: Column) -> bool:
     return (made.kind is Kind.PARTITION and not made.is_list) or made.key in ("topic", "partition")
 
 
-PLACE = tuple(TableField(one.key, _kind(one), one.kind) for one in PlaceRow.columns)
-"""Where a row is from: the host by the manifest, the log directory, and what the name of the directory says."""
-
-_UNREAD = _columns(UnreadRow)
-_WHOSE = 2  # columns that stand before the place: cluster and broker
+PLACE = tuple(map(_field, PlaceRow.columns))
+"""Where a row is from: cluster, broker, host, log directory, and what the name of the directory says."""
 
 TABLES: dict[str, tuple[TableField, ...]] = {
     "batches": PLACE + _columns(BatchRow),
@@ -90,7 +94,7 @@ TABLES: dict[str, tuple[TableField, ...]] = {
     "commits": PLACE + _columns(CommitRow),
     "transactions": PLACE + _columns(TransactionRow),
     "open": PLACE + _columns(OpenRow),
-    "unread": _UNREAD[:_WHOSE] + PLACE + _UNREAD[_WHOSE:],
+    "unread": PLACE + _columns(UnreadRow),
 }
 """The columns of each table."""
 
@@ -117,12 +121,15 @@ class UnknownNameError(ValueError):
     """There is no such table, or no such column; the message is one line for the user."""
 
 
-def columns_of(table: str, names: Sequence[str] | None = None) -> tuple[TableField, ...]:
+def columns_of(
+    table: str, names: Sequence[str] | None = None, *, has_timestamps: bool = False
+) -> tuple[TableField, ...]:
     """Return the columns of a table, or those of them that are named, in the order of the names.
 
     Args:
         table: its name.
         names: None for all columns.
+        has_timestamps: times are of the type TIME; else they are numbers (ms since the epoch).
 
     Raises:
         UnknownNameError: there is no such table or column.
@@ -130,6 +137,10 @@ def columns_of(table: str, names: Sequence[str] | None = None) -> tuple[TableFie
     if table not in TABLES:
         raise UnknownNameError(f"no table '{table}': there are {', '.join(TABLES)}")
     known = {column.name: column for column in TABLES[table]}
+    if has_timestamps:
+        known |= {
+            name: column.replace(kind=CellType.TIME) for name, column in known.items() if column.holds is Kind.TIME
+        }
     for name in names or ():
         if name not in known:
             raise UnknownNameError(f"no column '{name}' in {table}: there are {', '.join(known)}")

@@ -20,7 +20,7 @@ from kdump.rows.verdict import Duplicate, Loss
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name
-from kdump.storage.sighting import LogDirs, Unseen, sightings, unread_in
+from kdump.storage.sighting import Unseen, sightings, unread_in
 from kdump.value import Value
 from kdump.verdict import UNREAD, Judgement
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Origins
     from kdump.item import Item
     from kdump.row import Column
-    from kdump.storage.sighting import Sighting
+    from kdump.storage.sighting import LogDirs, Sighting
 
     Row = dict[str, object]
 
@@ -85,17 +85,15 @@ def usage_row(item: PlacedUsage, origins: Origins) -> Row:
     return placed(item.usage, place)
 
 
-def unread_row(unseen: Unseen, phase: str, seen: Sighting | None, origins: Origins) -> Row:
+def unread_row(unseen: Unseen, phase: str, origins: Origins) -> Row:
     """Return a file that was not read as a row of the table `unread`.
 
     Args:
         unseen: it, and why.
         phase: plan, or read.
-        seen: of its directory; None where nothing is known of that.
         origins: tells where its file is from.
     """
-    whose = (None, None) if seen is None else (seen.cluster, seen.broker)
-    row = UnreadRow(*whose, unseen.failure.path, phase, unseen.failure.sentence, unseen.size)
+    row = UnreadRow(unseen.failure.path, phase, unseen.failure.sentence, unseen.size)
     return placed(row, origins.of(unseen.failure.path).columns())
 
 
@@ -113,9 +111,8 @@ def unread_rows(paths: Iterable[str], origins: Origins) -> Iterator[UnreadFound]
         paths: of the user, without manifests.
         origins: tells where files are from.
     """
-    log_dirs = LogDirs()
-    for seen in sightings(expanded(paths), log_dirs):
-        yield from unread_of(seen, log_dirs, origins)
+    for seen in sightings(expanded(paths), origins.log_dirs):
+        yield from unread_of(seen, origins.log_dirs, origins)
 
 
 def unread_of(seen: Sighting | OpenFailure, log_dirs: LogDirs, origins: Origins) -> Iterator[UnreadFound]:
@@ -127,11 +124,11 @@ def unread_of(seen: Sighting | OpenFailure, log_dirs: LogDirs, origins: Origins)
         origins: tells where files are from.
     """
     if isinstance(seen, OpenFailure):
-        yield UnreadFound(unread_row(Unseen(seen, None, False), "plan", None, origins), seen)
+        yield UnreadFound(unread_row(Unseen(seen, None, False), "plan", origins), seen)
         return
     for unseen in unread_in(seen, log_dirs):
         failure = unseen.failure.replace(kind="read") if unseen.is_gone else unseen.failure
-        yield UnreadFound(unread_row(unseen, "read", seen, origins), failure)
+        yield UnreadFound(unread_row(unseen, "read", origins), failure)
 
 
 def unread_segment_row(path: str, origins: Origins) -> Row:

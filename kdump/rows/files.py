@@ -50,8 +50,6 @@ class SegmentRow(Row, name="segment"):
 class UnreadRow(Row, name="unread"):
     """A file that could not be opened, or a path that leads nowhere."""
 
-    cluster: str | None = column(Kind.NAME, "by the meta.properties of the log directory; null where it is not known")
-    broker: int | None = column(Kind.INT, "by the meta.properties of the log directory; null where it is not known")
     file: str = column(Kind.PATH, "the file")
     phase: str = column(
         Kind.WORD,
@@ -63,8 +61,18 @@ class UnreadRow(Row, name="unread"):
 
 
 class PlaceRow(Row):
-    """Where a row of a table is from."""
+    """Where a row of a table is from: every table begins with these columns."""
 
+    cluster: str | None = column(
+        Kind.NAME,
+        "the cluster.id in the meta.properties of the log directory, else what a manifest says; null where neither "
+        "does",
+    )
+    broker: int | None = column(
+        Kind.INT,
+        "the node.id (of old releases broker.id) in the meta.properties of the log directory, else what a manifest "
+        "says; null where neither does",
+    )
     host: str | None = column(Kind.NAME, "what a manifest says; null where it is not known")
     log_dir: str | None = column(Kind.PATH, "the log directory; null where it is not known")
     topic: str | None = column(Kind.TOPIC, "by the name of the directory")

@@ -264,7 +264,7 @@ def unread(spark: SparkSession, paths: Sequence[str], origins: Origins) -> Itera
         paths: as the user wrote them.
         origins: tells where files are from.
     """
-    units = list(sightings(expanded(paths), LogDirs()))
+    units = list(sightings(expanded(paths), origins.log_dirs))
     sizes = [0 if isinstance(unit, OpenFailure) else len(unit.logs) for unit in units]
     found: dict[int, list[Any]] = {}
     work = partial(_look, origins=origins)

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from kdump.broker.clusters import cluster_settings
@@ -83,13 +84,14 @@ _TYPES: dict[CellType, DataType] = {
     CellType.TEXT: StringType(),
     CellType.BYTES: BinaryType(),
     CellType.JSON: StringType(),
+    CellType.TIME: TimestampType(),
     CellType.TEXTS: ArrayType(StringType()),
     CellType.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 _OPTIONS = (
     "path", "paths", "table", "columns", "decoder", "splitSize", "minPartitions", "topics", "partitions", "fromOffset",
     "toOffset", "fromTime", "toTime", "shallow", "contiguous", "noResync", "maxBatchBytes", "maxUncompressedBytes",
-    "mode",
+    "mode", "timestamps",
 )  # fmt: skip
 _OF_CATALOG = "owner"  # what Spark hands over where a table is to be made
 _NO_TABLE = (
@@ -105,8 +107,10 @@ class OptionError(ValueError):
 
 
 def spark_schema(columns: Sequence[TableField]) -> StructType:
-    """Return the schema of some columns."""
-    return StructType([StructField(column.name, _TYPES[column.kind]) for column in columns])
+    """Return the schema of some columns; the comment of each is what the manual says of it."""
+    return StructType(
+        [StructField(column.name, _TYPES[column.kind], metadata={"comment": column.doc}) for column in columns]
+    )
 
 
 class _Options:
@@ -125,7 +129,7 @@ class _Options:
             if name not in known and not name.startswith("__"):
                 raise OptionError(f"no option '{name}': there are {', '.join(_OPTIONS)}")
         self.table = self._given.get("table", "batches")
-        self.columns = columns_of(self.table, self._words("columns"))
+        self.columns = columns_of(self.table, self._words("columns"), has_timestamps=self._flag("timestamps"))
         mode = self._given.get("mode", _MODES[0]).strip().lower()
         if mode not in _MODES:
             raise OptionError(f"option mode: '{self._given['mode']}' is none: there are {', '.join(_MODES)}")
@@ -288,7 +292,7 @@ class _SplitReader(_Reader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan pieces of about the same size."""
         options = self._options
-        log_dirs = LogDirs()
+        log_dirs = options.origins.log_dirs
         splits: list[tuple[Split, Sighting]] = []
         for log in logs_of([root.path for root in options.roots], options.origins, options.wanted):
             if isinstance(log, LogFile):
@@ -327,7 +331,7 @@ class _StateReader(_Reader):
         units, problems = state_units(self._options.table, [root.path for root in self._options.roots])
         for problem in problems:
             self._plan_without(problem)
-        log_dirs = LogDirs()
+        log_dirs = self._options.origins.log_dirs
         return _tasks([[(unit, [sighted(path, log_dirs) for path in unit.paths])] for unit in units])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -370,7 +374,7 @@ class _UsageReader(_Reader):
         options = self._options
         _ = self._usage
         units: list[tuple[UsageUnit, Sighting]] = []
-        log_dirs = LogDirs()
+        log_dirs = options.origins.log_dirs
         for unit in usage_units([root.path for root in options.roots]):
             if isinstance(unit, OpenFailure):
                 self._plan_without(unit)
@@ -410,7 +414,8 @@ class _UnreadReader(_Reader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the directories; what cannot be opened here travels as it is."""
-        options, log_dirs = self._options, LogDirs()
+        options = self._options
+        log_dirs = options.origins.log_dirs
         work: list[Sighting | OpenFailure] = []
         for one in sightings(expanded([root.path for root in options.roots]), log_dirs):
             if isinstance(one, OpenFailure):
@@ -444,7 +449,8 @@ class _WholeReader(_Reader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the directories; what only the paths together show is judged here."""
-        options, log_dirs = self._options, LogDirs()
+        options = self._options
+        log_dirs = options.origins.log_dirs
         origins, wanted = options.origins, options.wanted
         work: list[tuple[Directory | str, Sighting] | list[Item]] = []
         sizes: list[int] = []

@@ -83,7 +83,7 @@ def test_a_manifest_that_only_the_driver_has_tells_hosts(url: str, disk: Path, t
         rows = found[table].get("rows")
         assert isinstance(rows, list), found[table]
         assert len(rows) == local_table([str(disk / "data" / "node")], table).num_rows > 0
-        assert all("'host': 'broker-1', 'logDir': '/var/kafka'" in row for row in rows), table
+        assert all("'broker': 1, 'host': 'broker-1', 'logDir': '/var/kafka'" in row for row in rows), table
 
 
 def test_a_worker_without_the_disk_has_no_table(url: str, disk: Path, tmp_path: Path) -> None:

@@ -57,6 +57,18 @@ def test_the_rows_are_those_of_the_local_engine(table: str, spark: SparkSession,
     assert sorted_rows(found) == sorted_rows(local)
 
 
+def test_times_are_timestamps_and_columns_have_comments(spark: SparkSession) -> None:
+    path = [str(NODE / "plain-0")]
+    plain, dated = (table_of(spark, path, "batches", timestamps=word) for word in ("false", "true"))
+    assert dict(plain.dtypes)["maxTimestamp"] == "bigint"
+    assert dict(dated.dtypes)["maxTimestamp"] == "timestamp"
+    dated.createOrReplaceTempView("dated")
+    comments = {row.col_name: row.comment for row in spark.sql("DESCRIBE dated").collect()}
+    assert comments == {one.name: one.doc for one in TABLES["batches"]}
+    found = dated.selectExpr("baseOffset", "unix_millis(maxTimestamp) AS maxTimestamp").toArrow()
+    assert sorted_rows(found) == sorted_rows(rows_of(plain.select("baseOffset", "maxTimestamp")))
+
+
 @pytest.mark.parametrize("table", SPLIT_TABLES)
 @pytest.mark.parametrize("size", ["4k", "1m", "1g"])
 def test_the_rows_are_the_same_for_any_split_size(table: str, size: str, spark: SparkSession) -> None:

@@ -37,9 +37,9 @@ def split_table(
         table: batches or records.
         size: bytes of a piece.
         wanted: rows that are asked for.
-        options: of ReadOptions; `columns` are names.
+        options: of ReadOptions; `columns` are names, and `has_timestamps` makes times dates.
     """
-    columns = columns_of(table, options.pop("columns", None))
+    columns = columns_of(table, options.pop("columns", None), has_timestamps=options.pop("has_timestamps", False))
     wanted = wanted or WantedLogs()
     read = ReadOptions(table, columns, wanted).replace(**options)
     roots = read_roots(paths)
@@ -51,13 +51,14 @@ def split_table(
 
 def whole_table(paths: Sequence[str], table: str) -> pa.Table:
     """Judge or count some paths with the local engine, and make the rows of findings, segments, losses or usage."""
+    roots = read_roots(paths)
+    origins, paths = Origins(roots), [root.path for root in roots]
     if table == "usage":
-        origins, limits = Origins(read_roots(paths)), (1 << 28, 1 << 28)
+        limits = 1 << 28, 1 << 28
         options = by_partition(*limits, cluster_settings(paths, ReadLimits(*limits)))
         found = [row for item in placed_usage(paths, options) for row in verdict_rows(table, item, origins)]
         return pa.Table.from_batches([from_rows(found, columns_of(table))])
     items = list(verify(list(paths), VerifyOptions()))
-    origins = Origins(read_roots(paths))
     rows = (
         list(segment_rows(items, origins))
         if table == "segments"
@@ -68,7 +69,9 @@ def whole_table(paths: Sequence[str], table: str) -> pa.Table:
 
 def state_table(paths: Sequence[str], table: str) -> pa.Table:
     """Fold internal topics with the local engine, and make the rows of a table."""
-    limits, rows = ReadLimits(1 << 28, 1 << 28), StateRows(table, Origins(read_roots(paths)))
+    roots = read_roots(paths)
+    limits, rows = ReadLimits(1 << 28, 1 << 28), StateRows(table, Origins(roots))
+    paths = [root.path for root in roots]
     if table in ("groups", "commits"):
         wanted = GroupOptions(None, None, frozenset(), frozenset(), lag=False, limits=limits)
         found = [row for item in groups(list(paths), wanted) for row in rows.see(item)]
@@ -81,8 +84,8 @@ def state_table(paths: Sequence[str], table: str) -> pa.Table:
 
 def unread_table(paths: Sequence[str]) -> pa.Table:
     """What cannot be opened, in this process."""
-    origins = Origins(read_roots(paths))
-    found = [one.row for one in unread_rows(paths, origins)]
+    roots = read_roots(paths)
+    found = [one.row for one in unread_rows([root.path for root in roots], Origins(roots))]
     return pa.Table.from_batches([from_rows(found, columns_of("unread"))])
 
 
