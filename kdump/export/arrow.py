@@ -27,6 +27,7 @@ TYPES = {
     CellType.BOOL: pa.bool_(),
     CellType.TEXT: pa.string(),
     CellType.BYTES: pa.binary(),
+    CellType.NUMBERS: pa.list_(pa.field("element", pa.int64())),
     CellType.TEXTS: pa.list_(pa.field("element", pa.string())),
     CellType.HEADERS: pa.list_(pa.field("element", _HEADER)),
     CellType.JSON: pa.string(),

@@ -97,13 +97,21 @@ class Origins:
         Args:
             path: of it, below a root or a root itself.
         """
-        name, is_root = os.path.basename(path), normal(path) in self._roots
-        is_directory = parse_partition(name) is not None or (is_root and parse_name(name).kind is FileKind.UNKNOWN)
-        directory = (path.rstrip(os.sep) or os.sep) if is_directory else os.path.dirname(path)
-        begin = path if is_root else directory
+        directory = self.directory_of(path)
+        begin = path if normal(path) in self._roots else directory
         if begin not in self._known:
             self._known[begin] = self._look_up(directory, begin)
         return self._known[begin]
+
+    def directory_of(self, path: str) -> str:
+        """Return the partition directory or log directory that a file is in, or that a path is.
+
+        Args:
+            path: as `of` takes it.
+        """
+        name, is_root = os.path.basename(path), normal(path) in self._roots
+        is_directory = parse_partition(name) is not None or (is_root and parse_name(name).kind is FileKind.UNKNOWN)
+        return (path.rstrip(os.sep) or os.sep) if is_directory else os.path.dirname(path)
 
     def _look_up(self, directory: str, begin: str) -> Origin:
         name = parse_partition(os.path.basename(os.path.abspath(directory)))

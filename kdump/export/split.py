@@ -46,6 +46,8 @@ SPLIT_SIZE = {
     "findings": 512 * _MB,
     "segments": 512 * _MB,
     "losses": 512 * _MB,
+    "replicaDiffs": 512 * _MB,
+    "partitionSummary": 512 * _MB,
     "duplicates": 512 * _MB,
     "usage": 512 * _MB,
     "unread": 16384 * _MB,

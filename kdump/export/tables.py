@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from kdump.finding import Finding
 from kdump.row import Kind
 from kdump.rows.coordinators import CommitRow, GroupRow, OpenRow, TransactionRow
-from kdump.rows.files import PlaceRow, SegmentRow, UnreadRow
+from kdump.rows.files import PartitionSummary, PlaceRow, SegmentRow, UnreadRow
 from kdump.rows.log import BatchRow, RecordRow
 from kdump.rows.usage import Usage
-from kdump.rows.verdict import Duplicate, Loss
+from kdump.rows.verdict import Duplicate, Loss, ReplicaDiff
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class CellType(Enum):
     TEXT = "string"
     BYTES = "binary"
     TEXTS = "list<string>"
+    NUMBERS = "list<int64>"
     HEADERS = "list<struct<key: string, value: binary>>"
     TIME = "timestamp[us, UTC]"
     """Instead of LONG, where that was asked for."""
@@ -62,6 +63,8 @@ def _kind(made: Column) -> CellType:
         return CellType.LONG
     if made.kind in _AS_JSON:
         return CellType.JSON
+    if made.is_number_list:
+        return CellType.NUMBERS
     return _OF_KIND.get(made.kind) or (CellType.TEXTS if made.is_list else CellType.TEXT)
 
 
@@ -94,13 +97,17 @@ TABLES: dict[str, tuple[TableField, ...]] = {
     "commits": PLACE + _columns(CommitRow),
     "transactions": PLACE + _columns(TransactionRow),
     "open": PLACE + _columns(OpenRow),
+    "partitionSummary": PLACE + _columns(PartitionSummary),
     "unread": PLACE + _columns(UnreadRow),
+    "replicaDiffs": PLACE + _columns(ReplicaDiff),
 }
 """The columns of each table."""
 
-_SUMS = ("segments", "size", "batches", "records", "errors", "warnings", "notes", "unread")
-SUMMARY = PLACE + tuple(TableField(name, CellType.LONG, Kind.COUNT) for name in _SUMS)
-"""What a verify of many log directories comes to, by partition; topic and partition are null for the rest of one."""
+SUMMARY_TABLE = "partitionSummary"
+"""What a verify comes to, by partition directory; topic and partition are null for the rest of a log directory."""
+
+REPLICA_TABLES = ("losses", "replicaDiffs")
+"""Tables of which the replicas of a partition are read together."""
 
 FOLDERS = ("topic", "partition")
 """Columns that the names of directories have; no file of Parquet has them a second time."""

@@ -47,6 +47,23 @@ class SegmentRow(Row, name="segment"):
     )
 
 
+class PartitionSummary(Row, name="partitionSummary"):
+    """What a partition directory comes to."""
+
+    segments: int = column(Kind.COUNT, "segments")
+    size: int = column(Kind.SIZE, "of its logs", key="bytes")
+    batches: int = column(Kind.COUNT, "that were read")
+    records: int = column(Kind.COUNT, "that were read, where that can be told")
+    errors: int = column(Kind.COUNT, "findings of this severity, those of the checkpoints about it too")
+    warnings: int = column(Kind.COUNT, "findings of this severity, those of the checkpoints about it too")
+    offsets_lost: int = column(Kind.COUNT, "that readers do not get and that were there")
+    records_lost: int = column(Kind.COUNT, "of them, as far as they can be counted")
+    unread: int = column(Kind.COUNT, "files that could not be read, or not to their end")
+    status: str = column(Kind.WORD, "the verdict", words=VERDICTS)
+    first_timestamp: int | None = column(Kind.TIME, "the lowest of the segments; null where none has one")
+    max_timestamp: int | None = column(Kind.TIME, "the highest of the segments; null where none has one")
+
+
 class UnreadRow(Row, name="unread"):
     """A file that could not be opened, or a path that leads nowhere."""
 

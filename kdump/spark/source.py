@@ -35,27 +35,23 @@ from pyspark.sql.types import (
 from kdump.broker.clusters import cluster_settings
 from kdump.checks.directories import DirectoryCheck
 from kdump.checks.options import VerifyOptions
+from kdump.checks.replicas import by_origin
+from kdump.checks.run import without_files
+from kdump.checks.table_items import table_items
 from kdump.checks.together import not_together
 from kdump.export.origin import Origins, read_roots
 from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
-from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, CellType, columns_of
-from kdump.export.verdicts import (
-    StateRows,
-    placed,
-    segment_rows,
-    unread_of,
-    unread_segment_row,
-    verdict_rows,
-)
+from kdump.export.tables import REPLICA_TABLES, SPLIT_TABLES, STATE_TABLES, CellType, columns_of
+from kdump.export.verdicts import StateRows, VerdictRows, unread_of, unread_segment_row, verdict_rows
 from kdump.finding import Code, Finding
 from kdump.format.read_limits import ReadLimits
 from kdump.spark.errors import UnreadError
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
-from kdump.storage.directory import expanded, no_kafka_files
+from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.storage.paths import absolute, is_dir
+from kdump.storage.paths import absolute, is_dir, normal
 from kdump.storage.sighting import LogDirs, Sighting, missed, sighted, sighted_file, sightings
 from kdump.usage.options import by_partition
 from kdump.usage.run import PlacedRows, usage_units
@@ -65,6 +61,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kdump.checks.partition_check import PartitionCheck
     from kdump.export.origin import Root
     from kdump.export.split import Split
     from kdump.export.tables import TableField
@@ -86,6 +83,7 @@ _TYPES: dict[CellType, DataType] = {
     CellType.JSON: StringType(),
     CellType.TIME: TimestampType(),
     CellType.TEXTS: ArrayType(StringType()),
+    CellType.NUMBERS: ArrayType(LongType()),
     CellType.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 _OPTIONS = (
@@ -444,91 +442,118 @@ class _UnreadReader(_Reader):
                 yield one.row
 
 
+class _Unit:
+    """Directories and files that are judged by one task, and what is known of them already.
+
+    Attributes:
+        parts: partition directories and single files, with what was seen of them; all of one directory, or replicas.
+        known: what is known without reading them.
+        size: of their logs, bytes.
+        are_replicas: they are replicas of one partition, which are compared.
+    """
+
+    def __init__(self, *, are_replicas: bool = False) -> None:
+        self.parts: list[tuple[Directory | str, Sighting]] = []
+        self.known: list[Item] = []
+        self.size = 0
+        self.are_replicas = are_replicas
+
+
 class _WholeReader(_Reader):
-    """Findings, segments and losses: whole partition directories, a task for each unless they are small."""
+    """Findings, segments, losses and more: whole partition directories, a task for each unless they are small."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the directories; what only the paths together show is judged here."""
         options = self._options
-        log_dirs = options.origins.log_dirs
-        origins, wanted = options.origins, options.wanted
-        work: list[tuple[Directory | str, Sighting] | list[Item]] = []
-        sizes: list[int] = []
+        log_dirs, origins = options.origins.log_dirs, options.origins
+        rest = _Unit()
         places: list[DirectoryCheck] = []
+        files: list[tuple[str, Sighting]] = []
         for path, is_directory in expanded([root.path for root in options.roots]):
             if not is_directory:
                 opened = open_source(path)
                 if isinstance(opened, OpenFailure):
-                    self._plan_without(opened)
+                    rest.known.append(opened)
                     continue
                 opened.close()
-                work.append((path, sighted_file(path, opened.size, log_dirs)))
-                sizes.append(0)
+                files.append((path, sighted_file(path, opened.size, log_dirs)))
             elif (place := DirectoryCheck(path)).is_broker_directory:
                 places.append(place)
             else:
-                self._plan_without(no_kafka_files(path))
-        for place in places:
-            for check in place.partitions:
-                if wanted.has_place(origins.of(check.path)):
-                    work.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
-                    sizes.append(sum(check.sizes))
+                rest.known += without_files(path)
+        units = self._units([check for place in places for check in place.partitions])
+        for path, seen in files:
+            unit = units.setdefault(normal(origins.directory_of(path)), _Unit())
+            unit.parts.append((path, seen))
         of_hosts = any(root.host is not None for root in options.roots)
         around = [*not_together(places, options.verify.replace(of_hosts=of_hosts), are_replicas=False)]
         around += (item for place in places for item in place.check(options.verify))
         for item in around:
-            if isinstance(item, OpenFailure):
-                self._plan_without(item)
-        work.append(around)
-        sizes.append(0)
-        return _tasks(pack(work, sizes, options.split_size, options.tasks))
+            path = item.file if isinstance(item, Finding) else item.path if isinstance(item, OpenFailure) else ""
+            units.get(normal(origins.directory_of(path)), rest).known.append(item)
+        each = [*dict.fromkeys(units.values()), rest]
+        for unit in each:
+            for item in unit.known:
+                if isinstance(item, OpenFailure):
+                    self._plan_without(item)
+        return _tasks(pack(each, [unit.size for unit in each], options.split_size, options.tasks))
+
+    def _units(self, checks: Sequence[PartitionCheck]) -> dict[str, _Unit]:
+        """What is judged together, by the paths of the directories: those that are compared, else each alone."""
+        options = self._options
+        log_dirs, found = options.origins.log_dirs, dict[str, _Unit]()
+        wanted = [check for check in checks if options.wanted.has_place(options.origins.of(check.path))]
+        if options.table in REPLICA_TABLES:
+            for replicas in by_origin(wanted)[0].values():
+                if len(replicas) > 1:
+                    found.update(dict.fromkeys((normal(one.path) for one in replicas), _Unit(are_replicas=True)))
+        for check in wanted:
+            unit = found.setdefault(normal(check.path), _Unit())
+            unit.parts.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
+            unit.size += sum(check.sizes)
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some directories."""
         from kdump.export.arrow import from_rows
 
         assert isinstance(partition, _Task)
-        rows = self._rows(partition.work)
+        log_dirs, judge, wanted = LogDirs(), DirectoryJudge(self._options.verify), self._options.wanted
+        rows = (row for unit in partition.work for row in self._rows(unit, log_dirs, judge) if wanted.has_row(row))
         while some := list(islice(rows, _ROWS)):
             yield from_rows(some, self._options.columns)
 
-    def _rows(self, work: Sequence[tuple[Directory | str, Sighting] | list[Item]]) -> Iterator[dict[str, object]]:
-        origins, log_dirs = self._options.origins, LogDirs()
-        judge = DirectoryJudge(self._options.verify)
-        for one in work:
-            if isinstance(one, list):
-                yield from self._made(iter(one))
-                continue
-            unit, seen = one
-            unseen = missed(seen, log_dirs)
-            is_missed = self._misses(unseen)
-            if self._options.table == "segments":
-                yield from (unread_segment_row(each.failure.path, origins) for each in unseen if seen.logs)
-            elif self._options.table == "findings":
-                gone = (Finding(Code.V02, each.failure.path) for each in unseen if each.is_gone)
-                yield from (placed(finding, origins.of(finding.file).columns()) for finding in gone)
-            if not is_missed and not (seen.is_alone and unseen):
-                yield from self._made(self._items(judge, unit))
-
-    def _made(self, items: Iterator[Item]) -> Iterator[dict[str, object]]:
-        """Rows of items."""
-        table, origins = self._options.table, self._options.origins
-        opened = self._opened(items)
-        if table == "segments":
-            yield from segment_rows(opened, origins)
-        else:
-            yield from (row for item in opened for row in verdict_rows(table, item, origins))
-
-    def _opened(self, items: Iterator[Item]) -> Iterator[Item]:
-        for item in items:
+    def _rows(self, unit: _Unit, log_dirs: LogDirs, judge: DirectoryJudge) -> Iterator[dict[str, object]]:
+        made = VerdictRows(self._options.table, self._options.origins)
+        for item in unit.known:
             if isinstance(item, OpenFailure):
                 self._go_without(item)
-            yield item
+            yield from made.see(item)
+        here: list[Directory | str] = []
+        for part, seen in unit.parts:
+            unseen = missed(seen, log_dirs)
+            if not self._misses(unseen) and not (seen.is_alone and unseen):
+                here.append(part)
+            if self._options.table == "segments" and seen.logs:
+                yield from (unread_segment_row(one.failure.path, self._options.origins) for one in unseen)
+            for one in unseen:
+                yield from made.see(Finding(Code.V02, one.failure.path) if one.is_gone else one.failure)
+        for item in self._items(unit, here, judge):
+            if isinstance(item, OpenFailure):
+                self._go_without(item)
+            yield from made.see(item)
+        yield from made.rest()
 
-    def _items(self, judge: DirectoryJudge, one: Directory | str) -> Iterator[Item]:
-        if isinstance(one, Directory):
+    def _items(self, unit: _Unit, parts: Sequence[Directory | str], judge: DirectoryJudge) -> Iterator[Item]:
+        """What verify says of what is there."""
+        if unit.are_replicas and parts:
+            paths = [part.path if isinstance(part, Directory) else part for part in parts]
+            yield from table_items(self._options.table, paths, self._options.verify)
+            return
+        for part in parts if self._options.table != "replicaDiffs" else ():
+            if isinstance(part, str):
+                yield from judge.loose(part)
+                continue
             late: list[Finding] = []
-            yield from judge.partition(one, late)
+            yield from judge.partition(part, late)
             yield from late
-        else:
-            yield from judge.loose(one)

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from kdump.broker.clusters import cluster_settings
 from kdump.checks.options import VerifyOptions
-from kdump.checks.run import verify
+from kdump.checks.table_items import table_items
 from kdump.export.arrow import from_rows, schema_of
 from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
 from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
-from kdump.export.verdicts import StateRows, segment_rows, unread_rows, verdict_rows
+from kdump.export.verdicts import StateRows, VerdictRows, unread_rows, verdict_rows
 from kdump.format.read_limits import ReadLimits
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.transactions import TransactionOptions, transactions
@@ -58,13 +58,9 @@ def whole_table(paths: Sequence[str], table: str) -> pa.Table:
         options = by_partition(*limits, cluster_settings(paths, ReadLimits(*limits)))
         found = [row for item in placed_usage(paths, options) for row in verdict_rows(table, item, origins)]
         return pa.Table.from_batches([from_rows(found, columns_of(table))])
-    items = list(verify(list(paths), VerifyOptions()))
-    rows = (
-        list(segment_rows(items, origins))
-        if table == "segments"
-        else [row for item in items for row in verdict_rows(table, item, origins)]
-    )
-    return pa.Table.from_batches([from_rows(rows, columns_of(table))])
+    made = VerdictRows(table, origins)
+    rows = [row for item in table_items(table, paths, VerifyOptions()) for row in made.see(item)]
+    return pa.Table.from_batches([from_rows([*rows, *made.rest()], columns_of(table))])
 
 
 def state_table(paths: Sequence[str], table: str) -> pa.Table:
