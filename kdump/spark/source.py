@@ -11,7 +11,6 @@ used twice with different filters gives wrong rows, silently.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from functools import cached_property
@@ -34,24 +33,23 @@ from pyspark.sql.types import (
 
 from kdump.broker.clusters import cluster_settings
 from kdump.checks.directories import DirectoryCheck
-from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import by_origin
 from kdump.checks.run import without_files
 from kdump.checks.table_items import table_items
 from kdump.checks.together import not_together
-from kdump.export.origin import Origins, read_roots
-from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
-from kdump.export.tables import REPLICA_TABLES, SPLIT_TABLES, STATE_TABLES, CellType, columns_of
+from kdump.export.split import LogFile, logs_of, pack, splits_of
+from kdump.export.tables import REPLICA_TABLES, SPLIT_TABLES, STATE_TABLES, CellType
 from kdump.export.verdicts import StateRows, VerdictRows, unread_of, unread_segment_row, verdict_rows
 from kdump.finding import Code, Finding
 from kdump.format.read_limits import ReadLimits
 from kdump.spark.errors import UnreadError
+from kdump.spark.source_options import OptionError, SourceOptions
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.storage.paths import absolute, is_dir, normal
+from kdump.storage.paths import is_dir, normal
 from kdump.storage.sighting import LogDirs, Sighting, missed, sighted, sighted_file, sightings
 from kdump.usage.options import by_partition
 from kdump.usage.run import PlacedRows, usage_units
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.checks.partition_check import PartitionCheck
-    from kdump.export.origin import Root
     from kdump.export.split import Split
     from kdump.export.tables import TableField
     from kdump.item import Item
@@ -71,9 +68,7 @@ if TYPE_CHECKING:
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
-_MB = 1024 * 1024
 _ROWS = 4096  # of findings and segments in one record batch
-_UNITS = {"": 1, "k": 1024, "m": _MB, "g": 1024 * _MB}
 _TYPES: dict[CellType, DataType] = {
     CellType.LONG: LongType(),
     CellType.INT: IntegerType(),
@@ -86,22 +81,7 @@ _TYPES: dict[CellType, DataType] = {
     CellType.NUMBERS: ArrayType(LongType()),
     CellType.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
-_OPTIONS = (
-    "path", "paths", "table", "columns", "decoder", "splitSize", "minPartitions", "topics", "partitions", "fromOffset",
-    "toOffset", "fromTime", "toTime", "shallow", "contiguous", "noResync", "maxBatchBytes", "maxUncompressedBytes",
-    "mode", "timestamps",
-)  # fmt: skip
-_OF_CATALOG = "owner"  # what Spark hands over where a table is to be made
-_NO_TABLE = (
-    "Spark does not hand the options of a table of its catalog to those who read it: "
-    "CREATE TEMPORARY VIEW ... USING `kafka-segments` OPTIONS (...) does what is meant"
-)
-_MODES = ("failfast", "permissive")
 _HELP = "option mode=permissive reads the rest, and the table unread has what was left out"
-
-
-class OptionError(ValueError):
-    """An option of the data source cannot be used; the message is one line for the user."""
 
 
 def spark_schema(columns: Sequence[TableField]) -> StructType:
@@ -109,103 +89,6 @@ def spark_schema(columns: Sequence[TableField]) -> StructType:
     return StructType(
         [StructField(column.name, _TYPES[column.kind], metadata={"comment": column.doc}) for column in columns]
     )
-
-
-class _Options:
-    """The options of a relation, as values.
-
-    Args:
-        given: by name in lower case, as Spark hands them over.
-    """
-
-    def __init__(self, given: dict[str, str]) -> None:
-        self._given = {name.lower(): value for name, value in given.items()}
-        known = {name.lower() for name in _OPTIONS}
-        if _OF_CATALOG in self._given:
-            raise OptionError(_NO_TABLE)
-        for name in self._given:
-            if name not in known and not name.startswith("__"):
-                raise OptionError(f"no option '{name}': there are {', '.join(_OPTIONS)}")
-        self.table = self._given.get("table", "batches")
-        self.columns = columns_of(self.table, self._words("columns"), has_timestamps=self._flag("timestamps"))
-        mode = self._given.get("mode", _MODES[0]).strip().lower()
-        if mode not in _MODES:
-            raise OptionError(f"option mode: '{self._given['mode']}' is none: there are {', '.join(_MODES)}")
-        self.is_permissive = mode == "permissive"
-
-    def _words(self, name: str) -> tuple[str, ...] | None:
-        text = self._given.get(name.lower())
-        return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
-
-    def _number(self, name: str, default: int | None = None) -> int | None:
-        text = self._given.get(name.lower())
-        if text is None:
-            return default
-        digits = text.strip().lower().rstrip("b")
-        unit = digits[-1:] if digits[-1:] in ("k", "m", "g") else ""
-        try:
-            return int(digits.removesuffix(unit)) * _UNITS[unit]
-        except ValueError:
-            raise OptionError(f"option {name}: '{text}' is not a number") from None
-
-    def _flag(self, name: str) -> bool:
-        return self._given.get(name.lower(), "false").strip().lower() == "true"
-
-    @cached_property
-    def roots(self) -> list[Root]:
-        """The paths of the user: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON.
-
-        They are asked for where the work is planned, and go to the tasks as they are found there.
-        """
-        text = self._given.get("paths")
-        paths = json.loads(text) if text else []
-        if "path" in self._given:
-            paths = [self._given["path"], *paths]
-        if not paths:
-            raise OptionError("no path is given: load(path) wants a log directory, a partition directory or a log")
-        return [root.replace(path=absolute(root.path)) for root in read_roots(paths)]
-
-    @cached_property
-    def origins(self) -> Origins:
-        """Tells where files are from."""
-        return Origins(self.roots)
-
-    @property
-    def split_size(self) -> int:
-        """Bytes that a task should have."""
-        return max(1, self._number("splitSize") or SPLIT_SIZE[self.table])
-
-    @property
-    def tasks(self) -> int:
-        """The least number of tasks."""
-        return self._number("minPartitions") or os.cpu_count() or 1
-
-    @property
-    def wanted(self) -> WantedLogs:
-        """The rows that are asked for."""
-        return WantedLogs(
-            self._words("topics"),
-            self._words("partitions"),
-            (self._number("fromOffset"), self._number("toOffset")),
-            (self._number("fromTime"), self._number("toTime")),
-        )
-
-    @property
-    def decoder(self) -> str:
-        """auto, none, or the name of a decoder."""
-        return self._given.get("decoder", "auto")
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """The limits that are given."""
-        found = {"max_batch_bytes": "maxBatchBytes", "max_uncompressed_bytes": "maxUncompressedBytes"}
-        return {name: value for name, option in found.items() if (value := self._number(option)) is not None}
-
-    @property
-    def verify(self) -> VerifyOptions:
-        """The options of verify for findings and segments."""
-        deep, resync, contiguous = not self._flag("shallow"), not self._flag("noResync"), self._flag("contiguous")
-        return VerifyOptions(deep, resync, contiguous).replace(**self.limits)
 
 
 class KafkaSegments(DataSource):
@@ -218,11 +101,11 @@ class KafkaSegments(DataSource):
 
     def schema(self) -> StructType:
         """The columns that are asked for."""
-        return spark_schema(_Options(dict(self.options)).columns)
+        return spark_schema(SourceOptions(dict(self.options)).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The planner and reader."""
-        options = _Options({**dict(self.options), "columns": ",".join(schema.names)})
+        options = SourceOptions({**dict(self.options), "columns": ",".join(schema.names)})
         _ = options.roots
         if options.table in STATE_TABLES:
             return _StateReader(options)
@@ -258,8 +141,17 @@ class _Reader(DataSourceReader):
         options: of the relation.
     """
 
-    def __init__(self, options: _Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the work."""
+        self._options.demand_selected()
+        return self.planned()
+
+    def planned(self) -> Sequence[InputPartition]:
+        """Plan the work of a table."""
+        raise NotImplementedError
 
     def _plan_without(self, problem: OpenFailure | Finding) -> None:
         """Take what cannot be opened where the work is planned."""
@@ -287,7 +179,7 @@ class _Reader(DataSourceReader):
 class _SplitReader(_Reader):
     """Batches and records: pieces of logs."""
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan pieces of about the same size."""
         options = self._options
         log_dirs = options.origins.log_dirs
@@ -324,7 +216,7 @@ class _SplitReader(_Reader):
 class _StateReader(_Reader):
     """What internal topics come to: a task for each of their partitions."""
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the partitions; the copies of one meet in one task."""
         units, problems = state_units(self._options.table, [root.path for root in self._options.roots])
         for problem in problems:
@@ -367,7 +259,7 @@ class _UsageReader(_Reader):
         limits = given.max_batch_bytes, given.max_uncompressed_bytes
         return by_partition(*limits, cluster_settings([root.path for root in self._options.roots], ReadLimits(*limits)))
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the partitions."""
         options = self._options
         _ = self._usage
@@ -410,7 +302,7 @@ def _sighting_of_unit(unit: UsageUnit, log_dirs: LogDirs) -> Sighting:
 class _UnreadReader(_Reader):
     """What cannot be opened: by the planner, and by tasks of some directories each. Nothing is read."""
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the directories; what cannot be opened here travels as it is."""
         options = self._options
         log_dirs = options.origins.log_dirs
@@ -462,7 +354,7 @@ class _Unit:
 class _WholeReader(_Reader):
     """Findings, segments, losses and more: whole partition directories, a task for each unless they are small."""
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the directories; what only the paths together show is judged here."""
         options = self._options
         log_dirs, origins = options.origins.log_dirs, options.origins

@@ -152,9 +152,10 @@ def test_records_of_internal_topics_are_decoded(spark: SparkSession) -> None:
     [
         ({"table": "rows"}, "no table 'rows': there are batches, records, findings, segments"),
         ({"columns": "position,colour"}, "no column 'colour' in batches"),
-        ({"splitsize": "many"}, "'many' is not a number"),
+        ({"splitsize": "many"}, "option splitSize: 'many': is not a number of bytes"),
+        ({"topics": "nope"}, "option topics: nothing is 'nope'; here are plain"),
         ({"colums": "offset"}, "no option 'colums'"),
-        ({"mode": "lenient"}, "option mode: 'lenient' is none: there are failfast, permissive"),
+        ({"mode": "lenient"}, "option mode: 'lenient': is none: there are failfast, permissive"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(options: dict[str, str], said: str, spark: SparkSession) -> None:
