@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Root
     from kdump.storage.names import PartitionName
 
-_UNITS = {letter: 1024**power for power, letter in enumerate(("", "k", "m", "g"))}
+_UNITS: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("", "k", "m", "g"))}
 _WHOLE_TABLES = tuple(name for name in TABLES if name not in (*SPLIT_TABLES, *STATE_TABLES, "usage", "unread"))
 _OF_CATALOG = "owner"  # what Spark hands over where a table is to be made
 _NO_TABLE = (
