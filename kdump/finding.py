@@ -498,6 +498,11 @@ class Finding(Row, name="finding"):
     by_neighbours: bool = False  # the offsets are those that the batches, segments or files around leave free
 
     @property
+    def is_difference(self) -> bool:
+        """Whether it says that two replicas are not the same."""
+        return Trait.OTHER_REPLICA in self.code.traits
+
+    @property
     def is_unsound(self) -> bool:
         """Whether its file cannot be called sound: it is an error, or a part was not read."""
         return self.severity is Severity.ERROR or Trait.NOT_ALL_READ in self.code.traits

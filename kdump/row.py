@@ -113,6 +113,11 @@ class Column:
         """Whether it holds one number."""
         return self.kind in _NUMBERS and not self.is_list
 
+    @property
+    def is_number_list(self) -> bool:
+        """Whether it holds numbers."""
+        return self.kind in _NUMBERS and self.is_list
+
     def named(self, attribute: str, annotation: str) -> None:
         """Take the name of the attribute, and whether its type has several values, or none."""
         self.attribute = attribute

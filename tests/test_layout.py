@@ -81,7 +81,7 @@ HELD = {
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.dump_sink render.figures render.text.stats",
     "tests/export/test_export.py": (
-        "cli.export cli.options.engine export.verdict_files export.write rows.log rows.stats"
+        "cli.export cli.options.engine export.partition_sums export.verdict_files export.write rows.log rows.stats"
     ),
     "tests/find/test_find.py": (
         "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.find_rows render.text.find"

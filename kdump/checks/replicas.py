@@ -21,7 +21,7 @@ from kdump.checks.had_elsewhere import HolesHadElsewhere
 from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.checks.step_sentences import DELETED_TOO, Move, PersonSteps, StepKind, move
 from kdump.checks.step_table import PartitionState, RunState, steps_for
-from kdump.finding import Code, Finding, Severity, Trait
+from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk, right_windows
 from kdump.format.java_values import ABOVE_ALL
@@ -39,7 +39,7 @@ from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition_check import PartitionCheck
@@ -69,13 +69,22 @@ class LocalReplicas(LocalVerify):
             yield from compare_all(checks, options)
 
 
-def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas | None = None) -> Iterator[Item]:
+def compare(
+    paths: Sequence[str],
+    options: VerifyOptions,
+    engine: LocalReplicas | None = None,
+    *,
+    is_asked: bool = True,
+    only_losing: bool = False,
+) -> Iterator[Item]:
     """Yield what `verify` has to say, and then where the replicas of a partition are not the same.
 
     Args:
         paths: partition directories, or log directories; each is a root of its own.
         options: what was asked for.
         engine: judges the partitions.
+        is_asked: the user wants replicas to be compared: that there are none, or some of something else, is told.
+        only_losing: compare those partitions only of which a replica has lost something.
 
     Reports: D01-D03, and every code of verify.
     """
@@ -85,9 +94,12 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     for item in known.through(verify(paths, options, engine, are_replicas=True)):
         lacks |= isinstance(item, OpenFailure) and item.missing
         yield item
-    checks = [one for one in partitions_of(paths) if one.name is not None and not one.name.state and one.sizes]
-    replicas, apart = _by_origin(checks)
-    if not lacks and all(len(some) < 2 for some in replicas.values()):  # else what is missing was told
+    replicas, apart = by_origin(partitions_of(paths))
+    if only_losing:
+        replicas = {key: some for key, some in replicas.items() if any(known.has_losses(one.path) for one in some)}
+    if not is_asked:
+        pass
+    elif not lacks and all(len(some) < 2 for some in replicas.values()):  # else what is missing was told
         of_one = "".join(f" with one {origin}" for origin in apart)
         sentence = f"--replicas: no partition lies under two of these paths{of_one}: nothing was compared"
         yield OpenFailure(paths[0], "other", sentence)
@@ -113,7 +125,7 @@ _ORIGINS: Mapping[str, Callable[[PartitionDir], str | None]] = MappingProxyType(
 """What the replicas of one partition have in common: a topic that was deleted and created again has another id."""
 
 
-def _by_origin(checks: Sequence[PartitionCheck]) -> tuple[dict[tuple[str, ...], list[PartitionCheck]], dict[str, int]]:
+def by_origin(checks: Iterable[PartitionCheck]) -> tuple[dict[tuple[str, ...], list[PartitionCheck]], dict[str, int]]:
     """Return the replicas that are compared with each other: those of one partition, one cluster and one topic.
 
     Where there are several, one that does not say its own is compared with others that do not.
@@ -126,14 +138,14 @@ def _by_origin(checks: Sequence[PartitionCheck]) -> tuple[dict[tuple[str, ...], 
     """
     found: dict[tuple[str, str], list[PartitionCheck]] = {}
     for check in checks:
-        if check.name is not None:
+        if check.name is not None and not check.name.state and check.sizes:
             found.setdefault((check.name.topic, f"{check.name.partition:010}"), []).append(check)
     replicas: dict[tuple[str, ...], list[PartitionCheck]] = {}
     apart: dict[str, int] = {}
     for key, some in found.items():
         several = []
         for origin, of in _ORIGINS.items():
-            if len({of(one.directory) for one in some} - {None}) > 1:
+            if len(some) > 1 and len({of(one.directory) for one in some} - {None}) > 1:
                 apart[origin] = apart.get(origin, 0) + 1
                 several.append(of)
         for one in some:
@@ -213,9 +225,13 @@ class _KnownLosses:
             if not is_held:
                 yield item
 
+    def has_losses(self, path: str) -> bool:
+        """Tell whether a replica has lost something, or may have."""
+        return path in self._losses
+
     def see_difference(self, item: Item) -> None:
         """Take into account where two replicas have other records, or one has fewer."""
-        if not isinstance(item, Finding) or Trait.OTHER_REPLICA not in item.code.traits:
+        if not isinstance(item, Finding) or not item.is_difference:
             return
         pair = parent(item.file), str(item.values["other"])
         if item.code is Code.D02:
@@ -414,10 +430,13 @@ class _Replica:
             self.end = max(self.end, self.batch.last + 1)
             self.was_compacted = self.was_compacted or not self.batch.is_whole
 
-    def finish(self) -> None:
-        """Walk to the end."""
+    def finish(self) -> bool:
+        """Walk to the end; tell whether a batch on the way has a wrong CRC."""
+        is_doubtful = False
         while self.batch is not None:
+            is_doubtful = is_doubtful or not self.batch.is_true
             self.step()
+        return is_doubtful
 
     def _walk(self) -> Iterator[_ReplicaBatch]:
         last = -1
@@ -566,10 +585,10 @@ class _Pair:
             before, place = replica.before, here.place
             if before is not None and before.log.name != here.log.name:
                 place = before.end  # it is the log before this one that ends early
-            self._miss(place, other.path, (batch.first, batch.last))
+            self._miss(place, other.path, (batch.first, batch.last), batch.epoch)
         other.step()
 
-    def _miss(self, place: tuple[str, int], other: str, offsets: tuple[int, int]) -> None:
+    def _miss(self, place: tuple[str, int], other: str, offsets: tuple[int, int], epoch: int | str | None) -> None:
         """Offsets of the other replica are not at a place; those that follow each other are told at once."""
         first, last = offsets
         before = self._missing[-1] if self._missing else None
@@ -577,16 +596,19 @@ class _Pair:
             at_once = before.file, before.position, before.last_offset, before.values["other"]
             if at_once == (*place, first - 1, other):
                 self._missing.pop()
-                first = before.offset
+                first, epoch = before.offset, before.values["other_epoch"]
         if len(self._missing) < _HELD:
             values: dict[str, int | str | None] = {"missing_first": first, "missing_last": last, "other": other}
+            values["other_epoch"] = epoch
             self._missing.append(Finding(Code.D02, *place, 0, offset=first, last_offset=last, values=values))
 
     def _ends(self) -> Iterator[Finding]:
         for replica, other in ((self._one, self._other), (self._other, self._one)):
             if other.batch is not None or replica.is_short:
-                other.finish()
+                epoch = None if other.batch is None else other.batch.epoch
+                is_doubtful = other.finish()
                 values: dict[str, int | str | None] = {"other": other.path, "end": other.end}
+                values |= {"other_epoch": epoch, "is_doubtful": is_doubtful}
                 yield Finding(Code.D03, replica.path, offset=replica.end, found=replica.end, values=values)
 
     def _look_closer(self) -> Iterator[Finding]:
@@ -597,7 +619,7 @@ class _Pair:
         if one[:3] == other[:3]:
             if one.is_true and other.is_true:
                 why = f"leader epoch {other.epoch}, where the other has {one.epoch}"
-                yield self._differs(other, why, "partitionLeaderEpoch", other.epoch, one.epoch)
+                yield self._differs(other, one, why, "partitionLeaderEpoch")
             self._one.step()
             self._other.step()
             return
@@ -619,7 +641,7 @@ class _Pair:
                 if ours.record != theirs.record and told != theirs.batch:
                     told = theirs.batch
                     why = f"the record of offset {theirs.offset} is another one"
-                    yield self._differs(told, f"{why}{self._parting(ours.batch, told)}", None, None, None)
+                    yield self._differs(told, ours.batch, f"{why}{self._parting(ours.batch, told)}", None)
                 ours.next()
                 theirs.next()
         if not (ours.is_out_of_order or theirs.is_out_of_order):
@@ -646,11 +668,10 @@ class _Pair:
             if here is None:
                 taken.replica.is_short = True
             elif first >= taken.replica.start:
-                self._miss(here.place, other.path, (first, last))
+                self._miss(here.place, other.path, (first, last), None)
 
-    def _differs(
-        self, batch: _ReplicaBatch, why: str, field: str | None, found: int | None, expected: int | None
-    ) -> Finding:
+    def _differs(self, batch: _ReplicaBatch, other: _ReplicaBatch, why: str, field: str | None) -> Finding:
+        """What a replica has in a batch, where the first one of the pair has something else in another."""
         return Finding(
             Code.D01,
             batch.log.name,
@@ -659,7 +680,13 @@ class _Pair:
             offset=batch.first,
             last_offset=batch.last,
             field=field,
-            found=found,
-            expected=expected,
-            values={"why": why, "other": self._one.path},
+            found=None if field is None else batch.epoch,
+            expected=None if field is None else other.epoch,
+            values={
+                "why": why,
+                "other": self._one.path,
+                "epoch": batch.epoch,
+                "other_epoch": other.epoch,
+                "is_doubtful": not (batch.is_true and other.is_true),
+            },
         )

@@ -107,7 +107,7 @@ def _judged(
         elif (directory := DirectoryCheck(path, is_log_dir=options.node is not None)).is_broker_directory:
             directories.append(directory)
         else:
-            yield from ((item, False) for item in _without_files(path))
+            yield from ((item, False) for item in without_files(path))
     introduce([one.log_dir for one in directories])
     log_dirs += dict.fromkeys(one.log_dir for one in directories)
     for item in not_together(directories, options, are_replicas=are_replicas):
@@ -146,8 +146,14 @@ def _foretold(
         yield from of_brokers(rows, [(one.log_dir, one.partition_dirs) for one, _, _ in known], options.node)
 
 
-def _without_files(path: str) -> Iterator[Item]:
-    """Why a directory without files of a broker is not judged, and what is there instead."""
+def without_files(path: str) -> Iterator[Item]:
+    """Yield why a directory without files of a broker is not judged, and what is there instead.
+
+    Args:
+        path: of the directory.
+
+    Reports: F18.
+    """
     found = redpanda_below(path)
     if found is not None:
         yield OpenFailure(found, "type", f"{found}: {REDPANDA}")

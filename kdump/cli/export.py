@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from kdump.checks.replicas import LocalReplicas
     from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins
     from kdump.export.verdict_files import VerdictFiles
@@ -54,7 +55,9 @@ _TABLES = [
     "commits",
     "transactions",
     "open",
+    "partitionSummary",
     "unread",
+    "replicaDiffs",
 ]
 
 
@@ -78,7 +81,7 @@ _TABLES = [
     show_default=True,
     metavar="TABLE",
     help="What has a row: records, batches, findings, segments, losses, duplicates, usage, groups, commits,"
-    " transactions, open or unread.",
+    " transactions, open, partitionSummary, unread or replicaDiffs.",
 )
 @partition_options
 @option(
@@ -277,7 +280,7 @@ class _Export:
 
     def _verdicts(self, spark: SparkSession | None) -> None:
         from kdump.checks.options import VerifyOptions
-        from kdump.checks.run import LocalVerify, verify
+        from kdump.checks.table_items import table_items
         from kdump.export.tables import STATE_TABLES, UNREAD_TABLE
 
         if self._target.table in STATE_TABLES:
@@ -289,7 +292,7 @@ class _Export:
         if self._target.table == UNREAD_TABLE:
             self._unread(spark)
             return
-        engine: LocalVerify | None = None
+        engine: LocalReplicas | None = None
         if spark is not None:
             from kdump.spark.jobs import VerifyEngine
 
@@ -301,7 +304,7 @@ class _Export:
             max_uncompressed_bytes=self._given["max_uncompressed_bytes"],
             of_hosts=self._origins.names_hosts,
         )
-        self._through(verify(self._paths, options, engine))
+        self._through(table_items(self._target.table, self._paths, options, engine))
 
     def _state(self, spark: SparkSession | None) -> None:
         """What internal topics come to."""

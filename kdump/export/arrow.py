@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from kdump.export.tables import CellType, TableField
 from kdump.format.batch import layout
 from kdump.format.codec.base import codec_name
+from kdump.words.times import LAST
 
 if TYPE_CHECKING:
     from array import array
@@ -26,9 +27,11 @@ TYPES = {
     CellType.BOOL: pa.bool_(),
     CellType.TEXT: pa.string(),
     CellType.BYTES: pa.binary(),
+    CellType.NUMBERS: pa.list_(pa.field("element", pa.int64())),
     CellType.TEXTS: pa.list_(pa.field("element", pa.string())),
     CellType.HEADERS: pa.list_(pa.field("element", _HEADER)),
     CellType.JSON: pa.string(),
+    CellType.TIME: pa.timestamp("us", "UTC"),
 }
 
 
@@ -44,9 +47,31 @@ def from_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[TableField
         rows: values by the name of the column.
         columns: which of them.
     """
-    schema = schema_of(columns)
+    schema = schema_of(as_numbers(columns))
     arrays = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return with_times(pa.RecordBatch.from_arrays(arrays, schema=schema), columns)
+
+
+def as_numbers(columns: Iterable[TableField]) -> tuple[TableField, ...]:
+    """Return columns with times as numbers, as rows are made and chosen: see `with_times`."""
+    return tuple(one.replace(kind=CellType.LONG) if one.kind is CellType.TIME else one for one in columns)
+
+
+def with_times(batch: pa.RecordBatch, columns: Sequence[TableField]) -> pa.RecordBatch:
+    """Return rows with times of the type TIME where the columns have it: null for a number that is no date.
+
+    Args:
+        batch: the rows, times as numbers (ms since the epoch).
+        columns: of the batch, in order.
+    """
+    times = [at for at, one in enumerate(columns) if one.kind is CellType.TIME]
+    if not times:
+        return batch
+    arrays = batch.columns
+    for at in times:
+        is_date = pc.and_(pc.greater_equal(arrays[at], 0), pc.less_equal(arrays[at], LAST))
+        arrays[at] = pc.multiply(pc.if_else(is_date, arrays[at], None), 1000).view(TYPES[CellType.TIME])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
 
 
 class ArrowRows:

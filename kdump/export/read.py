@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.export.arrow import ArrowRows, batch_columns
+from kdump.export.arrow import ArrowRows, as_numbers, batch_columns, with_times
 from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
 from kdump.export.split import WantedLogs, end_beside, hints_beside
@@ -78,13 +78,14 @@ def read_splits(
     """
     known = {column.name: column for column in TABLES[options.table]}
     bounds = _bounds(options)
-    needed = (*options.columns, *(known[name] for name, *_ in bounds if known[name] not in options.columns))
     names = [column.name for column in options.columns]
+    needed = (*as_numbers(options.columns), *(known[name] for name, *_ in bounds if name not in names))
     make = _batches if options.table == "batches" else _records
     for batch in make(_windows(splits, options, problem, report), needed, options, problem):
         kept = _within(batch, bounds)
         if kept.num_rows:
-            yield kept.select(names) if len(names) != len(needed) else kept
+            shown = kept.select(names) if len(names) != len(needed) else kept
+            yield with_times(shown, options.columns)
 
 
 def _windows(

@@ -30,7 +30,7 @@ def redacted(batch: pa.RecordBatch, table: str, columns: Sequence[TableField], r
 
 
 def _column(values: pa.Array, table: str, column: TableField, redactor: Redactor) -> pa.Array:
-    if column.kind in (CellType.LONG, CellType.INT, CellType.BOOL):
+    if column.kind in (CellType.LONG, CellType.INT, CellType.BOOL, CellType.NUMBERS):
         return values
     made = [None if one is None else _cell(one, table, column, redactor) for one in values.to_pylist()]
     return pa.array(made, values.type)

@@ -46,12 +46,15 @@ SPLIT_SIZE = {
     "findings": 512 * _MB,
     "segments": 512 * _MB,
     "losses": 512 * _MB,
+    "replicaDiffs": 512 * _MB,
+    "partitionSummary": 512 * _MB,
     "duplicates": 512 * _MB,
     "usage": 512 * _MB,
     "unread": 16384 * _MB,
     **dict.fromkeys(STATE_TABLES, 512 * _MB),
 }
 """Bytes that a task should have, by table."""
+_OF_PATTERNS = frozenset("*?[")  # of the patterns of a shell
 _HOPS = 4096  # headers from one entry of an index to the next
 _T = TypeVar("_T")
 _OPEN_COST = 4 * 1024 * 1024  # bytes that could be read while a file is opened
@@ -84,8 +87,8 @@ class Split(Value):
 class WantedLogs(Value):
     """The rows that are asked for."""
 
-    topics: tuple[str, ...] | None = None  # names; None for all
-    partitions: tuple[str, ...] | None = None  # names of the form topic-0; None for all
+    topics: tuple[str, ...] | None = None  # names, or patterns of a shell; None for all
+    partitions: tuple[str, ...] | None = None  # names of the form topic-0, or patterns; None for all
     offsets: tuple[int | None, int | None] = (None, None)  # half-open; None for no bound
     times: tuple[int | None, int | None] = (None, None)  # ms since the epoch, half-open; None for no bound
 
@@ -96,15 +99,18 @@ class WantedLogs(Value):
 
     def has_place(self, origin: Origin) -> bool:
         """Whether rows from a place are asked for."""
-        if self.topics is not None and origin.topic not in self.topics:
-            return False
-        return self.partitions is None or f"{origin.topic}-{origin.partition}" in self.partitions
+        return self._has(origin.topic, origin.partition)
 
     def has_row(self, row: Mapping[str, object]) -> bool:
         """Whether a row is asked for, by its own topic and partition."""
-        if self.topics is not None and row["topic"] not in self.topics:
+        return self._has(row["topic"], row["partition"])
+
+    def _has(self, topic: object, partition: object) -> bool:
+        if self.is_all:
+            return True
+        if topic is None or not is_one_of(str(topic), self.topics):
             return False
-        return self.partitions is None or f"{row['topic']}-{row['partition']}" in self.partitions
+        return is_one_of(f"{topic}-{partition}", self.partitions)
 
     def may_have(self, log: LogFile) -> bool:
         """Whether a log may have rows that are asked for, by its name, and by its time index once it is closed."""
@@ -120,6 +126,20 @@ class WantedLogs(Value):
             return True
         latest = _latest(log.path, log.base_offset)
         return latest is None or latest >= earliest
+
+
+def is_one_of(name: str, asked: tuple[str, ...] | None) -> bool:
+    """Tell whether a name is asked for.
+
+    Args:
+        name: of a topic, or TOPIC-N.
+        asked: names and patterns of a shell, whose characters no name of a topic has; None for all.
+    """
+    if asked is None or name in asked:
+        return True
+    from fnmatch import fnmatchcase  # few ask by a pattern
+
+    return any(fnmatchcase(name, one) for one in asked if not _OF_PATTERNS.isdisjoint(one))
 
 
 def _latest(path: str, base: int) -> int | None:

@@ -65,6 +65,7 @@ def _place(value: object, path: str) -> None:
 
 _NUMBER = number(MIN_LONG, MAX_LONG)
 _COUNT = number(0, MAX_LONG)
+_ORIGIN = (maybe(text), maybe(number(0, MAX_INT)), maybe(text), maybe(text), maybe(text), _place)
 _PLAN_RULE = fields(
     {
         "asked": members(text, _anything),
@@ -72,7 +73,7 @@ _PLAN_RULE = fields(
             each_of(
                 _of_form(_PART),
                 _of_form(_FOLDER),
-                each_of(text, _COUNT, maybe(_NUMBER), maybe(_NUMBER), maybe(text), maybe(text), maybe(text), _place),
+                each_of(text, _COUNT, maybe(_NUMBER), maybe(_NUMBER), *_ORIGIN),
                 each_of(_COUNT, _NUMBER, _NUMBER, _NUMBER, _COUNT),
             )
         ),

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from kdump.finding import Finding
 from kdump.row import Kind
 from kdump.rows.coordinators import CommitRow, GroupRow, OpenRow, TransactionRow
-from kdump.rows.files import PlaceRow, SegmentRow, UnreadRow
+from kdump.rows.files import PartitionSummary, PlaceRow, SegmentRow, UnreadRow
 from kdump.rows.log import BatchRow, RecordRow
 from kdump.rows.usage import Usage
-from kdump.rows.verdict import Duplicate, Loss
+from kdump.rows.verdict import Duplicate, Loss, ReplicaDiff
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ class CellType(Enum):
     TEXT = "string"
     BYTES = "binary"
     TEXTS = "list<string>"
+    NUMBERS = "list<int64>"
     HEADERS = "list<struct<key: string, value: binary>>"
+    TIME = "timestamp[us, UTC]"
+    """Instead of LONG, where that was asked for."""
     JSON = "json"
     """Text that is one JSON value: what a decoder says."""
 
@@ -43,6 +46,7 @@ class TableField(Value):
     name: str
     kind: CellType  # its type
     holds: Kind  # what it holds: by that what may be seen of it
+    doc: str = ""  # the same in words, as the manual has it
 
 
 _OF_KIND = {
@@ -59,12 +63,18 @@ def _kind(made: Column) -> CellType:
         return CellType.LONG
     if made.kind in _AS_JSON:
         return CellType.JSON
+    if made.is_number_list:
+        return CellType.NUMBERS
     return _OF_KIND.get(made.kind) or (CellType.TEXTS if made.is_list else CellType.TEXT)
 
 
 def _columns(of: type[Row]) -> tuple[TableField, ...]:
     """The columns of a type of row; where it is from stands before them, so that none says it again."""
-    return tuple(TableField(one.key, _kind(one), one.kind) for one in of.columns if not is_place(one))
+    return tuple(_field(one) for one in of.columns if not is_place(one))
+
+
+def _field(made: Column) -> TableField:
+    return TableField(made.key, _kind(made), made.kind, made.doc)
 
 
 def is_place(made: Column) -> bool:
@@ -72,11 +82,8 @@ def is_place(made: Column) -> bool:
     return (made.kind is Kind.PARTITION and not made.is_list) or made.key in ("topic", "partition")
 
 
-PLACE = tuple(TableField(one.key, _kind(one), one.kind) for one in PlaceRow.columns)
-"""Where a row is from: the host by the manifest, the log directory, and what the name of the directory says."""
-
-_UNREAD = _columns(UnreadRow)
-_WHOSE = 2  # columns that stand before the place: cluster and broker
+PLACE = tuple(map(_field, PlaceRow.columns))
+"""Where a row is from: cluster, broker, host, log directory, and what the name of the directory says."""
 
 TABLES: dict[str, tuple[TableField, ...]] = {
     "batches": PLACE + _columns(BatchRow),
@@ -90,13 +97,17 @@ TABLES: dict[str, tuple[TableField, ...]] = {
     "commits": PLACE + _columns(CommitRow),
     "transactions": PLACE + _columns(TransactionRow),
     "open": PLACE + _columns(OpenRow),
-    "unread": _UNREAD[:_WHOSE] + PLACE + _UNREAD[_WHOSE:],
+    "partitionSummary": PLACE + _columns(PartitionSummary),
+    "unread": PLACE + _columns(UnreadRow),
+    "replicaDiffs": PLACE + _columns(ReplicaDiff),
 }
 """The columns of each table."""
 
-_SUMS = ("segments", "size", "batches", "records", "errors", "warnings", "notes", "unread")
-SUMMARY = PLACE + tuple(TableField(name, CellType.LONG, Kind.COUNT) for name in _SUMS)
-"""What a verify of many log directories comes to, by partition; topic and partition are null for the rest of one."""
+SUMMARY_TABLE = "partitionSummary"
+"""What a verify comes to, by partition directory; topic and partition are null for the rest of a log directory."""
+
+REPLICA_TABLES = ("losses", "replicaDiffs")
+"""Tables of which the replicas of a partition are read together."""
 
 FOLDERS = ("topic", "partition")
 """Columns that the names of directories have; no file of Parquet has them a second time."""
@@ -117,12 +128,15 @@ class UnknownNameError(ValueError):
     """There is no such table, or no such column; the message is one line for the user."""
 
 
-def columns_of(table: str, names: Sequence[str] | None = None) -> tuple[TableField, ...]:
+def columns_of(
+    table: str, names: Sequence[str] | None = None, *, has_timestamps: bool = False
+) -> tuple[TableField, ...]:
     """Return the columns of a table, or those of them that are named, in the order of the names.
 
     Args:
         table: its name.
         names: None for all columns.
+        has_timestamps: times are of the type TIME; else they are numbers (ms since the epoch).
 
     Raises:
         UnknownNameError: there is no such table or column.
@@ -130,6 +144,10 @@ def columns_of(table: str, names: Sequence[str] | None = None) -> tuple[TableFie
     if table not in TABLES:
         raise UnknownNameError(f"no table '{table}': there are {', '.join(TABLES)}")
     known = {column.name: column for column in TABLES[table]}
+    if has_timestamps:
+        known |= {
+            name: column.replace(kind=CellType.TIME) for name, column in known.items() if column.holds is Kind.TIME
+        }
     for name in names or ():
         if name not in known:
             raise UnknownNameError(f"no column '{name}' in {table}: there are {', '.join(known)}")

@@ -9,25 +9,23 @@ from typing import TYPE_CHECKING
 
 from kdump.export.arrow import from_rows
 from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note, withdraw
+from kdump.export.partition_sums import PartitionSums
 from kdump.export.state import remove_temporaries
-from kdump.export.tables import PLACE, STATE_TABLES, SUMMARY
-from kdump.export.verdicts import SegmentRows, StateRows, UnreadFound, verdict_rows
+from kdump.export.tables import STATE_TABLES, SUMMARY_TABLE, columns_of
+from kdump.export.verdicts import StateRows, UnreadFound, VerdictRows, placed
 from kdump.export.write import RowFile
-from kdump.finding import Finding, Severity
-from kdump.item import PartitionChecked, SegmentChecked
-from kdump.storage.file_source import OpenFailure
+from kdump.item import PartitionChecked
 from kdump.value import Value
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.export.origin import Origin, Origins
+    from kdump.export.origin import Origins
     from kdump.export.verdicts import Row
     from kdump.item import Item
     from kdump.redact import Redactor
 
-_COUNTED = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.NOTE: "notes"}
 _HELD = 4096  # rows of one file
 
 
@@ -51,8 +49,7 @@ class VerdictFiles:
 
     def __init__(self, target: ExportTarget, origins: Origins, asked: dict[str, object]) -> None:
         self._target = target
-        self._origins = origins
-        self._segments = SegmentRows(origins)
+        self._verdicts = VerdictRows(target.table, origins)
         self._state = StateRows(target.table, origins)
         self._held: dict[str, list[Row]] = defaultdict(list)
         self._files: dict[str, RowFile] = {}
@@ -71,7 +68,7 @@ class VerdictFiles:
                 if isinstance(item, PartitionChecked):
                     self._close()
                 yield item
-            self._take(self._segments.rest() if self._target.table == "segments" else [])
+            self._take(self._verdicts.rest())
             self._close()
         except BaseException as error:
             for file in self._files.values():
@@ -81,11 +78,9 @@ class VerdictFiles:
     def _rows(self, item: Item | UnreadFound) -> list[Row]:
         if isinstance(item, UnreadFound):
             return [item.row]
-        if self._target.table == "segments":
-            return self._segments.see(item)
         if self._target.table in STATE_TABLES:
             return self._state.see(item)
-        return verdict_rows(self._target.table, item, self._origins)
+        return self._verdicts.see(item)
 
     def _take(self, rows: list[Row]) -> None:
         for row in rows:
@@ -116,7 +111,7 @@ class VerdictFiles:
 
 
 class Summary:
-    """Adds up what verify says, by host, log directory, topic and partition.
+    """Adds up what verify says, by partition directory and by log directory.
 
     Args:
         origins: tells where files are from.
@@ -125,40 +120,24 @@ class Summary:
 
     def __init__(self, origins: Origins, redactor: Redactor | None = None) -> None:
         self._redactor = redactor
-        self._origins = origins
-        self._counts: dict[Origin, Counter[str]] = defaultdict(Counter)
+        self._sums = PartitionSums(origins)
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items of verify as they come, and count."""
         for item in items:
-            if isinstance(item, Finding):
-                self._counts[self._origins.of(item.file)][_COUNTED[item.severity]] += 1
-            elif isinstance(item, OpenFailure):
-                self._counts[self._origins.of(item.path)]["unread"] += 1
-            elif isinstance(item, PartitionChecked):
-                self._counts[self._origins.of(item.path)]["segments"] += 0
-            elif isinstance(item, SegmentChecked):
-                sums = {"segments": 1, "size": item.size, "batches": item.batches, "records": item.records or 0}
-                self._counts[self._origins.of(item.path)].update(sums)
+            self._sums.see(item)
             yield item
-
-    def rows(self) -> list[Row]:
-        """Return a row for each partition."""
-        names = [column.name for column in SUMMARY[len(PLACE) :]]
-        return [
-            {**origin.columns(), **{name: counts[name] for name in names}} for origin, counts in self._counts.items()
-        ]
 
     def disks(self) -> list[LogDirRow]:
         """Return what each log directory comes to, the worst first."""
         found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for origin, counts in self._counts.items():
+        for origin, row in self._sums.rows():
             host = origin.host or ""
             sums = found[host if self._redactor is None else self._redactor.name(host), origin.log_dir or ""]
-            sums.update(counts)
+            sums.update({"errors": row.errors, "warnings": row.warnings, "unread": row.unread})
             if origin.topic is not None:
                 sums["partitions"] += 1
-                sums["bad"] += bool(counts["errors"] or counts["unread"])
+                sums["bad"] += bool(row.errors or row.unread)
         disks = [
             LogDirRow(*place, one["partitions"], one["bad"], one["errors"], one["warnings"], one["unread"])
             for place, one in found.items()
@@ -166,14 +145,15 @@ class Summary:
         return sorted(disks, key=lambda disk: (-disk.bad, -disk.errors, -disk.unread, disk.host, disk.log_dir))
 
     def write(self, directory: str) -> None:
-        """Write the rows as one Parquet file.
+        """Write the table `partitionSummary` as one Parquet file.
 
         Args:
             directory: where to.
         """
-        place = directory, "", "summary.parquet"
-        with RowFile(*place, "parquet", "summary", SUMMARY, placed=False, redactor=self._redactor) as file:
-            file.write(from_rows(self.rows(), SUMMARY))
+        place, columns = (directory, "", "summary.parquet"), columns_of(SUMMARY_TABLE)
+        rows = [placed(row, origin.columns()) for origin, row in self._sums.rows()]
+        with RowFile(*place, "parquet", SUMMARY_TABLE, columns, placed=False, redactor=self._redactor) as file:
+            file.write(from_rows(rows, columns))
         remove_temporaries(directory)
 
 

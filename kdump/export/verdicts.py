@@ -1,4 +1,4 @@
-"""The tables that need whole partitions: findings, segments and losses, from the items of verify."""
+"""The tables that need whole partitions: findings, segments, losses and more, from the items of verify."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kdump.export.origin import printable
+from kdump.export.partition_sums import PartitionSums
+from kdump.export.tables import SUMMARY_TABLE
 from kdump.finding import Code, Finding
 from kdump.item import PartitionChecked, SegmentChecked
 from kdump.row import Kind
@@ -16,11 +18,11 @@ from kdump.rows.coordinators import CommitRow, GroupRow, Horizon, OpenRow, Trans
 from kdump.rows.files import SegmentRow, UnreadRow
 from kdump.rows.json_lines import inner
 from kdump.rows.usage import PlacedUsage
-from kdump.rows.verdict import Duplicate, Loss
+from kdump.rows.verdict import Duplicate, Loss, ReplicaDiff
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name
-from kdump.storage.sighting import LogDirs, Unseen, sightings, unread_in
+from kdump.storage.sighting import Unseen, sightings, unread_in
 from kdump.value import Value
 from kdump.verdict import UNREAD, Judgement
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Origins
     from kdump.item import Item
     from kdump.row import Column
-    from kdump.storage.sighting import Sighting
+    from kdump.storage.sighting import LogDirs, Sighting
 
     Row = dict[str, object]
 
@@ -58,6 +60,8 @@ def cells_of(row: RowValue) -> Row:
 
 
 def _cell(made: Column, value: Any) -> object:  # noqa: ANN401 (of any column)
+    if made.is_number_list:
+        return list(value)
     if made.is_list and made.kind is not Kind.ROW:
         return [_text(each) for each in value]
     if made.kind is Kind.ROW:
@@ -85,17 +89,15 @@ def usage_row(item: PlacedUsage, origins: Origins) -> Row:
     return placed(item.usage, place)
 
 
-def unread_row(unseen: Unseen, phase: str, seen: Sighting | None, origins: Origins) -> Row:
+def unread_row(unseen: Unseen, phase: str, origins: Origins) -> Row:
     """Return a file that was not read as a row of the table `unread`.
 
     Args:
         unseen: it, and why.
         phase: plan, or read.
-        seen: of its directory; None where nothing is known of that.
         origins: tells where its file is from.
     """
-    whose = (None, None) if seen is None else (seen.cluster, seen.broker)
-    row = UnreadRow(*whose, unseen.failure.path, phase, unseen.failure.sentence, unseen.size)
+    row = UnreadRow(unseen.failure.path, phase, unseen.failure.sentence, unseen.size)
     return placed(row, origins.of(unseen.failure.path).columns())
 
 
@@ -113,9 +115,8 @@ def unread_rows(paths: Iterable[str], origins: Origins) -> Iterator[UnreadFound]
         paths: of the user, without manifests.
         origins: tells where files are from.
     """
-    log_dirs = LogDirs()
-    for seen in sightings(expanded(paths), log_dirs):
-        yield from unread_of(seen, log_dirs, origins)
+    for seen in sightings(expanded(paths), origins.log_dirs):
+        yield from unread_of(seen, origins.log_dirs, origins)
 
 
 def unread_of(seen: Sighting | OpenFailure, log_dirs: LogDirs, origins: Origins) -> Iterator[UnreadFound]:
@@ -127,11 +128,11 @@ def unread_of(seen: Sighting | OpenFailure, log_dirs: LogDirs, origins: Origins)
         origins: tells where files are from.
     """
     if isinstance(seen, OpenFailure):
-        yield UnreadFound(unread_row(Unseen(seen, None, False), "plan", None, origins), seen)
+        yield UnreadFound(unread_row(Unseen(seen, None, False), "plan", origins), seen)
         return
     for unseen in unread_in(seen, log_dirs):
         failure = unseen.failure.replace(kind="read") if unseen.is_gone else unseen.failure
-        yield UnreadFound(unread_row(unseen, "read", seen, origins), failure)
+        yield UnreadFound(unread_row(unseen, "read", origins), failure)
 
 
 def unread_segment_row(path: str, origins: Origins) -> Row:
@@ -154,7 +155,7 @@ def unread_segment_row(path: str, origins: Origins) -> Row:
 
 
 def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list[Row]:
-    """Return the rows that one item of verify is in the table `findings` or `losses`, or one of du in `usage`.
+    """Return the rows that one item of verify is in a table of items, or one of du in `usage`.
 
     Args:
         table: its name.
@@ -169,7 +170,57 @@ def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list
         return [placed(item, origins.of(item.path).columns())] if isinstance(item, Loss) else []
     if table == "duplicates":
         return [placed(item, origins.of(item.path).columns())] if isinstance(item, Duplicate) else []
+    if table == "replicaDiffs":
+        return [_replica_diff(item, origins)] if isinstance(item, Finding) and item.is_difference else []
     return [placed(item, origins.of(item.file).columns())] if isinstance(item, Finding) else []
+
+
+def _replica_diff(finding: Finding, origins: Origins) -> Row:
+    """A row of the table `replicaDiffs`."""
+    values, here = finding.values, origins.of(finding.file)
+    end = values.get("end")  # of the other one, where this one is short
+    row = ReplicaDiff(
+        finding.offset,
+        end - 1 if isinstance(end, int) else finding.last_offset,
+        kind=finding.code.slug.removeprefix("replica-"),
+        brokers=(here.broker, origins.of(str(values["other"])).broker),
+        leader_epochs=(_number(values.get("epoch")), _number(values.get("other_epoch"))),
+        certainty="doubtful" if values.get("is_doubtful") else "intact",
+    )
+    return placed(row, here.columns())
+
+
+def _number(value: int | str | None) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+class VerdictRows:
+    """Makes the rows of a table that needs whole partitions.
+
+    Args:
+        table: its name.
+        origins: tells where files are from.
+    """
+
+    def __init__(self, table: str, origins: Origins) -> None:
+        self._table, self._origins = table, origins
+        self._segments = SegmentRows(origins) if table == "segments" else None
+        self._sums = PartitionSums(origins) if table == SUMMARY_TABLE else None
+
+    def see(self, item: Item) -> list[Row]:
+        """Take one item of verify; return the rows that are complete with it."""
+        if self._segments is not None:
+            return self._segments.see(item)
+        if self._sums is not None:
+            self._sums.see(item)
+            return []
+        return verdict_rows(self._table, item, self._origins)
+
+    def rest(self) -> list[Row]:
+        """Return the rows that are left at the end."""
+        if self._segments is not None:
+            return self._segments.rest()
+        return [] if self._sums is None else [placed(row, origin.columns()) for origin, row in self._sums.rows()]
 
 
 class SegmentRows:
@@ -229,19 +280,6 @@ class StateRows:
 
     def _place(self) -> Row:
         return self._origins.of(self._path).columns()
-
-
-def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:
-    """Yield a row of the table `segments` for each segment.
-
-    Args:
-        items: of verify.
-        origins: tells where files are from.
-    """
-    segments = SegmentRows(origins)
-    for item in items:
-        yield from segments.see(item)
-    yield from segments.rest()
 
 
 def _segment_row(segment: SegmentChecked, found: dict[str, Judgement], unread: set[str], origins: Origins) -> Row:

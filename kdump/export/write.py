@@ -33,8 +33,9 @@ _TYPES = {
     "commits": "commit",
     "transactions": "transaction",
     "open": "open",
+    "partitionSummary": "partitionSummary",
     "unread": "unread",
-    "summary": "summary",
+    "replicaDiffs": "replicaDiff",
 }
 _GROUP_ROWS = 131_072  # of a row group of Parquet
 _GROUP_BYTES = 64 * 1024 * 1024
@@ -222,7 +223,7 @@ def _cell(value: object, kind: CellType) -> str:
         return str(value)
     if kind is CellType.BOOL:
         return "true" if value else "false"
-    if kind in (CellType.HEADERS, CellType.TEXTS):
+    if kind in (CellType.HEADERS, CellType.TEXTS, CellType.NUMBERS):
         assert isinstance(value, list)
         value = json.dumps(_pairs(value) if kind is CellType.HEADERS else value, separators=(",", ":"))
     elif kind is CellType.BYTES:

@@ -47,11 +47,26 @@ class SegmentRow(Row, name="segment"):
     )
 
 
+class PartitionSummary(Row, name="partitionSummary"):
+    """What a partition directory comes to."""
+
+    segments: int = column(Kind.COUNT, "segments")
+    size: int = column(Kind.SIZE, "of its logs", key="bytes")
+    batches: int = column(Kind.COUNT, "that were read")
+    records: int = column(Kind.COUNT, "that were read, where that can be told")
+    errors: int = column(Kind.COUNT, "findings of this severity, those of the checkpoints about it too")
+    warnings: int = column(Kind.COUNT, "findings of this severity, those of the checkpoints about it too")
+    offsets_lost: int = column(Kind.COUNT, "that readers do not get and that were there")
+    records_lost: int = column(Kind.COUNT, "of them, as far as they can be counted")
+    unread: int = column(Kind.COUNT, "files that could not be read, or not to their end")
+    status: str = column(Kind.WORD, "the verdict", words=VERDICTS)
+    first_timestamp: int | None = column(Kind.TIME, "the lowest of the segments; null where none has one")
+    max_timestamp: int | None = column(Kind.TIME, "the highest of the segments; null where none has one")
+
+
 class UnreadRow(Row, name="unread"):
     """A file that could not be opened, or a path that leads nowhere."""
 
-    cluster: str | None = column(Kind.NAME, "by the meta.properties of the log directory; null where it is not known")
-    broker: int | None = column(Kind.INT, "by the meta.properties of the log directory; null where it is not known")
     file: str = column(Kind.PATH, "the file")
     phase: str = column(
         Kind.WORD,
@@ -63,8 +78,18 @@ class UnreadRow(Row, name="unread"):
 
 
 class PlaceRow(Row):
-    """Where a row of a table is from."""
+    """Where a row of a table is from: every table begins with these columns."""
 
+    cluster: str | None = column(
+        Kind.NAME,
+        "the cluster.id in the meta.properties of the log directory, else what a manifest says; null where neither "
+        "does",
+    )
+    broker: int | None = column(
+        Kind.INT,
+        "the node.id (of old releases broker.id) in the meta.properties of the log directory, else what a manifest "
+        "says; null where neither does",
+    )
     host: str | None = column(Kind.NAME, "what a manifest says; null where it is not known")
     log_dir: str | None = column(Kind.PATH, "the log directory; null where it is not known")
     topic: str | None = column(Kind.TOPIC, "by the name of the directory")

@@ -86,6 +86,30 @@ class Duplicate(Row, name="duplicate"):
         return self.last_offset - self.offset + 1
 
 
+class ReplicaDiff(Row, name="replicaDiff"):
+    """Where a replica is not the same as another one of its partition: a finding of --replicas."""
+
+    offset: int | None = column(Kind.OFFSET, "the first one that is concerned")
+    last_offset: int | None = column(Kind.OFFSET, "the last one")
+    kind: str = column(
+        Kind.WORD,
+        "differs: both have something else there (D01); lacks: this one has nothing there (D02); short: it ends "
+        "before them (D03)",
+        words=("differs", "lacks", "short"),
+    )
+    brokers: tuple[int | None, ...] = column(
+        Kind.INT, "of this replica and of the other one; null for one that is not known"
+    )
+    leader_epochs: tuple[int | None, ...] = column(
+        Kind.NUMBER, "in which this replica and the other one have the first offset; null for one that has it not"
+    )
+    certainty: str = column(
+        Kind.WORD,
+        "intact: CRCs vouch for what is compared; doubtful: some of it has a wrong one",
+        words=("intact", "doubtful"),
+    )
+
+
 class SegmentFate(Row):
     """What becomes of a segment when a broker starts."""
 

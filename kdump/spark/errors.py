@@ -8,6 +8,7 @@ from kdump.value import pattern
 
 _TRACEBACK = pattern(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
 _NO_PYTHON = pattern(r"Error from python worker:\s*\n(?:.*\n)*?\s*(\S.*)\nPYTHONPATH was:")
+NO_KDUMP = pattern(r"No module named '?kdump\b")
 _JAVA = pattern(r"^: (\S.*)", re.MULTILINE)
 
 

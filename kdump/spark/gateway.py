@@ -187,6 +187,9 @@ def _listening(jvm: subprocess.Popen[bytes], told: str, java: Java) -> tuple[int
     jvm.kill()
     jvm.wait()
     said = _first_line()
+    _, is_sparks, reason = said.partition("org.apache.spark.SparkException: ")
+    if is_sparks:
+        raise SparkMissingError(f"Spark does not start: {reason}")
     why = f" ({said})" if said else ""
     raise SparkMissingError(f"{java.path}: Spark does not start on this Java{why}; --java-home names another one")
 

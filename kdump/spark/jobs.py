@@ -19,7 +19,7 @@ from kdump.export import job as export_job
 from kdump.export.split import SPLIT_SIZE, pack
 from kdump.export.verdicts import unread_of
 from kdump.item import Progress
-from kdump.spark.errors import SparkFailedError, reason_of
+from kdump.spark.errors import NO_KDUMP, SparkFailedError, reason_of
 from kdump.spark.gateway import kept_log
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
@@ -264,7 +264,7 @@ def unread(spark: SparkSession, paths: Sequence[str], origins: Origins) -> Itera
         paths: as the user wrote them.
         origins: tells where files are from.
     """
-    units = list(sightings(expanded(paths), LogDirs()))
+    units = list(sightings(expanded(paths), origins.log_dirs))
     sizes = [0 if isinstance(unit, OpenFailure) else len(unit.logs) for unit in units]
     found: dict[int, list[Any]] = {}
     work = partial(_look, origins=origins)
@@ -349,7 +349,10 @@ def _sentence(name: str, error: Exception) -> str:
     """One line about a job that has failed, and where more stands."""
     log = kept_log()
     more = f"; what its Python workers printed: {log}" if log else ""
-    return f"the Spark job '{name}' failed: {reason_of(str(error)) or type(error).__name__}{more}"
+    reason = reason_of(str(error)) or type(error).__name__
+    if NO_KDUMP.search(reason):
+        reason += ": kdump must be installed for the Python of every executor, or be shipped to them"
+    return f"the Spark job '{name}' failed: {reason}{more}"
 
 
 def _there(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdump.spark.errors import SparkMissingError
+from kdump.format.checkpoint.properties import read_properties
+from kdump.spark.errors import SparkFailedError, SparkMissingError, reason_of
+from kdump.spark.gateway import kept_log
 from kdump.spark.java import find_java
+from kdump.storage.file_source import first_line
 from kdump.value import pattern
 from kdump.words.install import to_install
 
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL = pattern(r"local(?:\[([0-9]+|\*)\])?")
+_MASTER = pattern(r"local(\[([1-9][0-9]*|\*)( *, *[0-9]+)?\])?|local-cluster\[[0-9, ]+\]|yarn|(spark|k8s)://.+")
+_STANDALONE = "spark://"
+_PATIENCE = 5  # seconds for the master of a cluster to take a connection
 _TRIES = 4  # of a task, as on a cluster; Spark's local mode has but one
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -41,7 +49,8 @@ def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) ->
         conf: settings of Spark, over those made here.
 
     Raises:
-        SparkMissingError: a package or a Java that works is missing.
+        SparkMissingError: a package or a Java that works is missing, or the master is none.
+        SparkFailedError: no session can be had from the master.
     """
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if not _is_there(name)]
     if missing:
@@ -56,7 +65,10 @@ def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) ->
         builder = SparkSession.builder
         for name, value in _wanted(master, java_home, conf).items():
             builder = builder.config(name, value)
-        spark = builder.getOrCreate()
+        try:
+            spark = builder.getOrCreate()
+        except Exception as error:  # of the JVM, of pyspark, or of a plugin: whatever it is, there is no session
+            raise SparkFailedError(_why_not_started(error)) from None
     spark.dataSource.register(KafkaSegments)
     return spark
 
@@ -83,12 +95,65 @@ def _wanted(master: str | None, java_home: str | None, conf: Mapping[str, str]) 
             return {**{name: value for name, value in {**_SETTINGS, **_NAME}.items() if name not in given}, **asked}
         made = {**_NAME, **_settings(master, conf)}
         return {name: value for name, value in made.items() if name not in given or name in asked}
-    settings = _settings(master, conf)
+    defaults = _defaults()
+    if not is_there:
+        master = master or conf.get("spark.master") or defaults.get("spark.master")
+    settings = _settings(master, {**defaults, **conf, **({} if master is None else {"spark.master": master})})
+    _demand_master(settings["spark.master"])
     if not is_there:
         flags = tuple(settings.pop("spark.driver.extraJavaOptions", "").split())
         memory = settings.get("spark.driver.memory", "1g")
         start_jvm(find_java(java_home), settings, memory=memory, flags=flags)
     return {**_NAME, **settings}
+
+
+def _defaults() -> dict[str, str]:
+    """The settings of spark-defaults.conf, which stand over those of kdump.
+
+    Source: Utils.getDefaultPropertiesFile, Utils.getPropertiesFromFile.
+    """
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else None)
+    if folder is None:
+        return {}
+    path = Path(folder) / "spark-defaults.conf"
+    try:
+        found = read_properties(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise SparkMissingError(f"{path}: cannot be read: {error}") from None
+    return {name: value.strip() for name, value in found.items() if name.startswith("spark.")}
+
+
+def _demand_master(master: str) -> None:
+    """Demand that a master may be one, and that one of a standalone cluster is there: Spark waits long to say so.
+
+    Raises:
+        SparkMissingError: it is none.
+        SparkFailedError: nobody is there.
+    """
+    is_standalone = master.startswith(_STANDALONE)
+    places = [one.rpartition(":") for one in master.removeprefix(_STANDALONE).split(",")] if is_standalone else []
+    if _MASTER.fullmatch(master) is None or not all(host and port.isdigit() for host, _, port in places):
+        raise SparkMissingError(f"'{master}' is no master of Spark: local[N], spark://HOST:PORT, yarn, k8s://URL")
+    why = ""
+    for host, _, port in places:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+        except (OSError, OverflowError, UnicodeError) as error:
+            why = first_line(error) if isinstance(error, OSError) else str(error)
+        else:
+            return
+    if places:
+        raise SparkFailedError(f"{master}: no master of Spark is there: {why}")
+
+
+def _why_not_started(error: Exception) -> str:
+    """One line about a session that cannot be had, and where more stands."""
+    log = kept_log()
+    more = f"; what its JVM printed: {log}" if log else ""
+    return f"Spark does not start: {reason_of(str(error)) or type(error).__name__}{more}"
 
 
 def _is_there(package: str) -> bool:

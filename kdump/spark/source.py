@@ -11,7 +11,6 @@ used twice with different filters gives wrong rows, silently.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from functools import cached_property
@@ -29,32 +28,28 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from kdump.broker.clusters import cluster_settings
 from kdump.checks.directories import DirectoryCheck
-from kdump.checks.options import VerifyOptions
+from kdump.checks.replicas import by_origin
+from kdump.checks.run import without_files
+from kdump.checks.table_items import table_items
 from kdump.checks.together import not_together
-from kdump.export.origin import Origins, read_roots
-from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
-from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, CellType, columns_of
-from kdump.export.verdicts import (
-    StateRows,
-    placed,
-    segment_rows,
-    unread_of,
-    unread_segment_row,
-    verdict_rows,
-)
+from kdump.export.split import LogFile, logs_of, pack, splits_of
+from kdump.export.tables import REPLICA_TABLES, SPLIT_TABLES, STATE_TABLES, CellType
+from kdump.export.verdicts import StateRows, VerdictRows, unread_of, unread_segment_row, verdict_rows
 from kdump.finding import Code, Finding
 from kdump.format.read_limits import ReadLimits
 from kdump.spark.errors import UnreadError
+from kdump.spark.source_options import OptionError, SourceOptions
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
-from kdump.storage.directory import expanded, no_kafka_files
+from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.storage.paths import absolute, is_dir
+from kdump.storage.paths import is_dir, normal
 from kdump.storage.sighting import LogDirs, Sighting, missed, sighted, sighted_file, sightings
 from kdump.usage.options import by_partition
 from kdump.usage.run import PlacedRows, usage_units
@@ -64,7 +59,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kdump.export.origin import Root
+    from kdump.checks.partition_check import PartitionCheck
     from kdump.export.split import Split
     from kdump.export.tables import TableField
     from kdump.item import Item
@@ -73,9 +68,7 @@ if TYPE_CHECKING:
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
-_MB = 1024 * 1024
 _ROWS = 4096  # of findings and segments in one record batch
-_UNITS = {"": 1, "k": 1024, "m": _MB, "g": 1024 * _MB}
 _TYPES: dict[CellType, DataType] = {
     CellType.LONG: LongType(),
     CellType.INT: IntegerType(),
@@ -83,127 +76,19 @@ _TYPES: dict[CellType, DataType] = {
     CellType.TEXT: StringType(),
     CellType.BYTES: BinaryType(),
     CellType.JSON: StringType(),
+    CellType.TIME: TimestampType(),
     CellType.TEXTS: ArrayType(StringType()),
+    CellType.NUMBERS: ArrayType(LongType()),
     CellType.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
-_OPTIONS = (
-    "path", "paths", "table", "columns", "decoder", "splitSize", "minPartitions", "topics", "partitions", "fromOffset",
-    "toOffset", "fromTime", "toTime", "shallow", "contiguous", "noResync", "maxBatchBytes", "maxUncompressedBytes",
-    "mode",
-)  # fmt: skip
-_OF_CATALOG = "owner"  # what Spark hands over where a table is to be made
-_NO_TABLE = (
-    "Spark does not hand the options of a table of its catalog to those who read it: "
-    "CREATE TEMPORARY VIEW ... USING `kafka-segments` OPTIONS (...) does what is meant"
-)
-_MODES = ("failfast", "permissive")
 _HELP = "option mode=permissive reads the rest, and the table unread has what was left out"
 
 
-class OptionError(ValueError):
-    """An option of the data source cannot be used; the message is one line for the user."""
-
-
 def spark_schema(columns: Sequence[TableField]) -> StructType:
-    """Return the schema of some columns."""
-    return StructType([StructField(column.name, _TYPES[column.kind]) for column in columns])
-
-
-class _Options:
-    """The options of a relation, as values.
-
-    Args:
-        given: by name in lower case, as Spark hands them over.
-    """
-
-    def __init__(self, given: dict[str, str]) -> None:
-        self._given = {name.lower(): value for name, value in given.items()}
-        known = {name.lower() for name in _OPTIONS}
-        if _OF_CATALOG in self._given:
-            raise OptionError(_NO_TABLE)
-        for name in self._given:
-            if name not in known and not name.startswith("__"):
-                raise OptionError(f"no option '{name}': there are {', '.join(_OPTIONS)}")
-        self.table = self._given.get("table", "batches")
-        self.columns = columns_of(self.table, self._words("columns"))
-        mode = self._given.get("mode", _MODES[0]).strip().lower()
-        if mode not in _MODES:
-            raise OptionError(f"option mode: '{self._given['mode']}' is none: there are {', '.join(_MODES)}")
-        self.is_permissive = mode == "permissive"
-
-    def _words(self, name: str) -> tuple[str, ...] | None:
-        text = self._given.get(name.lower())
-        return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
-
-    def _number(self, name: str, default: int | None = None) -> int | None:
-        text = self._given.get(name.lower())
-        if text is None:
-            return default
-        digits = text.strip().lower().rstrip("b")
-        unit = digits[-1:] if digits[-1:] in ("k", "m", "g") else ""
-        try:
-            return int(digits.removesuffix(unit)) * _UNITS[unit]
-        except ValueError:
-            raise OptionError(f"option {name}: '{text}' is not a number") from None
-
-    def _flag(self, name: str) -> bool:
-        return self._given.get(name.lower(), "false").strip().lower() == "true"
-
-    @cached_property
-    def roots(self) -> list[Root]:
-        """The paths of the user: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON.
-
-        They are asked for where the work is planned, and go to the tasks as they are found there.
-        """
-        text = self._given.get("paths")
-        paths = json.loads(text) if text else []
-        if "path" in self._given:
-            paths = [self._given["path"], *paths]
-        if not paths:
-            raise OptionError("no path is given: load(path) wants a log directory, a partition directory or a log")
-        return [root.replace(path=absolute(root.path)) for root in read_roots(paths)]
-
-    @cached_property
-    def origins(self) -> Origins:
-        """Tells where files are from."""
-        return Origins(self.roots)
-
-    @property
-    def split_size(self) -> int:
-        """Bytes that a task should have."""
-        return max(1, self._number("splitSize") or SPLIT_SIZE[self.table])
-
-    @property
-    def tasks(self) -> int:
-        """The least number of tasks."""
-        return self._number("minPartitions") or os.cpu_count() or 1
-
-    @property
-    def wanted(self) -> WantedLogs:
-        """The rows that are asked for."""
-        return WantedLogs(
-            self._words("topics"),
-            self._words("partitions"),
-            (self._number("fromOffset"), self._number("toOffset")),
-            (self._number("fromTime"), self._number("toTime")),
-        )
-
-    @property
-    def decoder(self) -> str:
-        """auto, none, or the name of a decoder."""
-        return self._given.get("decoder", "auto")
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """The limits that are given."""
-        found = {"max_batch_bytes": "maxBatchBytes", "max_uncompressed_bytes": "maxUncompressedBytes"}
-        return {name: value for name, option in found.items() if (value := self._number(option)) is not None}
-
-    @property
-    def verify(self) -> VerifyOptions:
-        """The options of verify for findings and segments."""
-        deep, resync, contiguous = not self._flag("shallow"), not self._flag("noResync"), self._flag("contiguous")
-        return VerifyOptions(deep, resync, contiguous).replace(**self.limits)
+    """Return the schema of some columns; the comment of each is what the manual says of it."""
+    return StructType(
+        [StructField(column.name, _TYPES[column.kind], metadata={"comment": column.doc}) for column in columns]
+    )
 
 
 class KafkaSegments(DataSource):
@@ -216,11 +101,11 @@ class KafkaSegments(DataSource):
 
     def schema(self) -> StructType:
         """The columns that are asked for."""
-        return spark_schema(_Options(dict(self.options)).columns)
+        return spark_schema(SourceOptions(dict(self.options)).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The planner and reader."""
-        options = _Options({**dict(self.options), "columns": ",".join(schema.names)})
+        options = SourceOptions({**dict(self.options), "columns": ",".join(schema.names)})
         _ = options.roots
         if options.table in STATE_TABLES:
             return _StateReader(options)
@@ -256,8 +141,17 @@ class _Reader(DataSourceReader):
         options: of the relation.
     """
 
-    def __init__(self, options: _Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the work."""
+        self._options.demand_selected()
+        return self.planned()
+
+    def planned(self) -> Sequence[InputPartition]:
+        """Plan the work of a table."""
+        raise NotImplementedError
 
     def _plan_without(self, problem: OpenFailure | Finding) -> None:
         """Take what cannot be opened where the work is planned."""
@@ -285,10 +179,10 @@ class _Reader(DataSourceReader):
 class _SplitReader(_Reader):
     """Batches and records: pieces of logs."""
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan pieces of about the same size."""
         options = self._options
-        log_dirs = LogDirs()
+        log_dirs = options.origins.log_dirs
         splits: list[tuple[Split, Sighting]] = []
         for log in logs_of([root.path for root in options.roots], options.origins, options.wanted):
             if isinstance(log, LogFile):
@@ -322,12 +216,12 @@ class _SplitReader(_Reader):
 class _StateReader(_Reader):
     """What internal topics come to: a task for each of their partitions."""
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the partitions; the copies of one meet in one task."""
         units, problems = state_units(self._options.table, [root.path for root in self._options.roots])
         for problem in problems:
             self._plan_without(problem)
-        log_dirs = LogDirs()
+        log_dirs = self._options.origins.log_dirs
         return _tasks([[(unit, [sighted(path, log_dirs) for path in unit.paths])] for unit in units])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -365,12 +259,12 @@ class _UsageReader(_Reader):
         limits = given.max_batch_bytes, given.max_uncompressed_bytes
         return by_partition(*limits, cluster_settings([root.path for root in self._options.roots], ReadLimits(*limits)))
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the partitions."""
         options = self._options
         _ = self._usage
         units: list[tuple[UsageUnit, Sighting]] = []
-        log_dirs = LogDirs()
+        log_dirs = options.origins.log_dirs
         for unit in usage_units([root.path for root in options.roots]):
             if isinstance(unit, OpenFailure):
                 self._plan_without(unit)
@@ -408,9 +302,10 @@ def _sighting_of_unit(unit: UsageUnit, log_dirs: LogDirs) -> Sighting:
 class _UnreadReader(_Reader):
     """What cannot be opened: by the planner, and by tasks of some directories each. Nothing is read."""
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the directories; what cannot be opened here travels as it is."""
-        options, log_dirs = self._options, LogDirs()
+        options = self._options
+        log_dirs = options.origins.log_dirs
         work: list[Sighting | OpenFailure] = []
         for one in sightings(expanded([root.path for root in options.roots]), log_dirs):
             if isinstance(one, OpenFailure):
@@ -439,90 +334,118 @@ class _UnreadReader(_Reader):
                 yield one.row
 
 
-class _WholeReader(_Reader):
-    """Findings, segments and losses: whole partition directories, a task for each unless they are small."""
+class _Unit:
+    """Directories and files that are judged by one task, and what is known of them already.
 
-    def partitions(self) -> Sequence[InputPartition]:
+    Attributes:
+        parts: partition directories and single files, with what was seen of them; all of one directory, or replicas.
+        known: what is known without reading them.
+        size: of their logs, bytes.
+        are_replicas: they are replicas of one partition, which are compared.
+    """
+
+    def __init__(self, *, are_replicas: bool = False) -> None:
+        self.parts: list[tuple[Directory | str, Sighting]] = []
+        self.known: list[Item] = []
+        self.size = 0
+        self.are_replicas = are_replicas
+
+
+class _WholeReader(_Reader):
+    """Findings, segments, losses and more: whole partition directories, a task for each unless they are small."""
+
+    def planned(self) -> Sequence[InputPartition]:
         """Plan the directories; what only the paths together show is judged here."""
-        options, log_dirs = self._options, LogDirs()
-        origins, wanted = options.origins, options.wanted
-        work: list[tuple[Directory | str, Sighting] | list[Item]] = []
-        sizes: list[int] = []
+        options = self._options
+        log_dirs, origins = options.origins.log_dirs, options.origins
+        rest = _Unit()
         places: list[DirectoryCheck] = []
+        files: list[tuple[str, Sighting]] = []
         for path, is_directory in expanded([root.path for root in options.roots]):
             if not is_directory:
                 opened = open_source(path)
                 if isinstance(opened, OpenFailure):
-                    self._plan_without(opened)
+                    rest.known.append(opened)
                     continue
                 opened.close()
-                work.append((path, sighted_file(path, opened.size, log_dirs)))
-                sizes.append(0)
+                files.append((path, sighted_file(path, opened.size, log_dirs)))
             elif (place := DirectoryCheck(path)).is_broker_directory:
                 places.append(place)
             else:
-                self._plan_without(no_kafka_files(path))
-        for place in places:
-            for check in place.partitions:
-                if wanted.has_place(origins.of(check.path)):
-                    work.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
-                    sizes.append(sum(check.sizes))
+                rest.known += without_files(path)
+        units = self._units([check for place in places for check in place.partitions])
+        for path, seen in files:
+            unit = units.setdefault(normal(origins.directory_of(path)), _Unit())
+            unit.parts.append((path, seen))
         of_hosts = any(root.host is not None for root in options.roots)
         around = [*not_together(places, options.verify.replace(of_hosts=of_hosts), are_replicas=False)]
         around += (item for place in places for item in place.check(options.verify))
         for item in around:
-            if isinstance(item, OpenFailure):
-                self._plan_without(item)
-        work.append(around)
-        sizes.append(0)
-        return _tasks(pack(work, sizes, options.split_size, options.tasks))
+            path = item.file if isinstance(item, Finding) else item.path if isinstance(item, OpenFailure) else ""
+            units.get(normal(origins.directory_of(path)), rest).known.append(item)
+        each = [*dict.fromkeys(units.values()), rest]
+        for unit in each:
+            for item in unit.known:
+                if isinstance(item, OpenFailure):
+                    self._plan_without(item)
+        return _tasks(pack(each, [unit.size for unit in each], options.split_size, options.tasks))
+
+    def _units(self, checks: Sequence[PartitionCheck]) -> dict[str, _Unit]:
+        """What is judged together, by the paths of the directories: those that are compared, else each alone."""
+        options = self._options
+        log_dirs, found = options.origins.log_dirs, dict[str, _Unit]()
+        wanted = [check for check in checks if options.wanted.has_place(options.origins.of(check.path))]
+        if options.table in REPLICA_TABLES:
+            for replicas in by_origin(wanted)[0].values():
+                if len(replicas) > 1:
+                    found.update(dict.fromkeys((normal(one.path) for one in replicas), _Unit(are_replicas=True)))
+        for check in wanted:
+            unit = found.setdefault(normal(check.path), _Unit())
+            unit.parts.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
+            unit.size += sum(check.sizes)
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some directories."""
         from kdump.export.arrow import from_rows
 
         assert isinstance(partition, _Task)
-        rows = self._rows(partition.work)
+        log_dirs, judge, wanted = LogDirs(), DirectoryJudge(self._options.verify), self._options.wanted
+        rows = (row for unit in partition.work for row in self._rows(unit, log_dirs, judge) if wanted.has_row(row))
         while some := list(islice(rows, _ROWS)):
             yield from_rows(some, self._options.columns)
 
-    def _rows(self, work: Sequence[tuple[Directory | str, Sighting] | list[Item]]) -> Iterator[dict[str, object]]:
-        origins, log_dirs = self._options.origins, LogDirs()
-        judge = DirectoryJudge(self._options.verify)
-        for one in work:
-            if isinstance(one, list):
-                yield from self._made(iter(one))
-                continue
-            unit, seen = one
-            unseen = missed(seen, log_dirs)
-            is_missed = self._misses(unseen)
-            if self._options.table == "segments":
-                yield from (unread_segment_row(each.failure.path, origins) for each in unseen if seen.logs)
-            elif self._options.table == "findings":
-                gone = (Finding(Code.V02, each.failure.path) for each in unseen if each.is_gone)
-                yield from (placed(finding, origins.of(finding.file).columns()) for finding in gone)
-            if not is_missed and not (seen.is_alone and unseen):
-                yield from self._made(self._items(judge, unit))
-
-    def _made(self, items: Iterator[Item]) -> Iterator[dict[str, object]]:
-        """Rows of items."""
-        table, origins = self._options.table, self._options.origins
-        opened = self._opened(items)
-        if table == "segments":
-            yield from segment_rows(opened, origins)
-        else:
-            yield from (row for item in opened for row in verdict_rows(table, item, origins))
-
-    def _opened(self, items: Iterator[Item]) -> Iterator[Item]:
-        for item in items:
+    def _rows(self, unit: _Unit, log_dirs: LogDirs, judge: DirectoryJudge) -> Iterator[dict[str, object]]:
+        made = VerdictRows(self._options.table, self._options.origins)
+        for item in unit.known:
             if isinstance(item, OpenFailure):
                 self._go_without(item)
-            yield item
+            yield from made.see(item)
+        here: list[Directory | str] = []
+        for part, seen in unit.parts:
+            unseen = missed(seen, log_dirs)
+            if not self._misses(unseen) and not (seen.is_alone and unseen):
+                here.append(part)
+            if self._options.table == "segments" and seen.logs:
+                yield from (unread_segment_row(one.failure.path, self._options.origins) for one in unseen)
+            for one in unseen:
+                yield from made.see(Finding(Code.V02, one.failure.path) if one.is_gone else one.failure)
+        for item in self._items(unit, here, judge):
+            if isinstance(item, OpenFailure):
+                self._go_without(item)
+            yield from made.see(item)
+        yield from made.rest()
 
-    def _items(self, judge: DirectoryJudge, one: Directory | str) -> Iterator[Item]:
-        if isinstance(one, Directory):
+    def _items(self, unit: _Unit, parts: Sequence[Directory | str], judge: DirectoryJudge) -> Iterator[Item]:
+        """What verify says of what is there."""
+        if unit.are_replicas and parts:
+            paths = [part.path if isinstance(part, Directory) else part for part in parts]
+            yield from table_items(self._options.table, paths, self._options.verify)
+            return
+        for part in parts if self._options.table != "replicaDiffs" else ():
+            if isinstance(part, str):
+                yield from judge.loose(part)
+                continue
             late: list[Finding] = []
-            yield from judge.partition(one, late)
+            yield from judge.partition(part, late)
             yield from late
-        else:
-            yield from judge.loose(one)

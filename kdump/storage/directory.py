@@ -313,12 +313,7 @@ def no_kafka_files(path: str) -> OpenFailure:
     Args:
         path: of the directory, as the user wrote it.
     """
-    below: list[str] = []
-    if not is_remote(path):
-        level = [path]
-        for _ in range(_LEVELS):
-            level = [one for above in level for one in _directories(above)][:_MOST_BELOW]
-            below += [one for one in level if any(parse_partition(os.path.basename(sub)) for sub in _directories(one))]
+    below = [] if is_remote(path) else log_dirs_below(path)
     hint = f"{DID_YOU_MEAN}{', '.join(below[:_MOST_NAMED])}?" if below else ""
     if not (below or is_remote(path)):
         from kdump.storage.other_formats import redpanda_below  # few directories have no file of Kafka's
@@ -337,6 +332,20 @@ def _fetched_in(path: str) -> list[str]:
     listing = DirectoryListing(path)
     names = ((one, parse_name(one)) for one in sorted(listing.names) if one.endswith(".log"))
     return [listing.join(one) for one, name in names if name.uuid is not None and name.kind is FileKind.LOG]
+
+
+def log_dirs_below(path: str) -> list[str]:
+    """Return the directories with partition directories in them that lie below one on this machine, not far.
+
+    Args:
+        path: of a directory that is no log directory.
+    """
+    below: list[str] = []
+    level = [path]
+    for _ in range(_LEVELS):
+        level = [one for above in level for one in _directories(above)][:_MOST_BELOW]
+        below += [one for one in level if any(parse_partition(os.path.basename(sub)) for sub in _directories(one))]
+    return below
 
 
 def _directories(path: str) -> list[str]:

@@ -6,6 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.format.java_values import MAX_INT
 from kdump.format.kinds import OFFSET_KINDS, FileKind
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.held import is_held
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kdump.storage.state_file import StateFile
 
 
+_MOST_DIGITS = len(str(MAX_INT))
 _MARKS = tuple(kind.value for kind in (FileKind.META_PROPERTIES, *OFFSET_KINDS, FileKind.CLEAN_SHUTDOWN))
 
 
@@ -125,7 +127,8 @@ class LogDir:
     def node(self) -> int | None:
         """The broker that it belongs to, None where meta.properties does not say it."""
         text = str(self.properties.get("node.id", self.properties.get("broker.id")))
-        return int(text) if text.isascii() and text.isdigit() else None
+        is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+        return int(text) if is_number and int(text) <= MAX_INT else None
 
     @property
     def cluster_id(self) -> str | None:

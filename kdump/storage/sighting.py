@@ -20,7 +20,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
-from kdump.storage.paths import parent
+from kdump.storage.paths import base_name, parent
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def sighting_of(directory: str, log_dirs: LogDirs, logs: Iterable[tuple[str, int
         log_dirs: tells log directories apart.
         logs: name and size (bytes) of each log that is to be read.
     """
-    log_dir = directory if log_dirs.of(directory).has_any else parent(directory) or directory
+    above = parent(directory) or directory
+    around = (above, directory) if parse_partition(base_name(directory)) is not None else (directory,)
+    log_dir = next((one for one in around if log_dirs.of(one).has_any), above)
     said = log_dirs.of(log_dir)
     return Sighting(
         directory, log_dir, identity_of(directory, log_dir, log_dirs), said.cluster, said.broker, tuple(logs)

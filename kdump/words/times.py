@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = 253_402_300_799_999  # ms since the epoch: the end of the year 9999, where calendars end
 _DAY = 86_400_000
 _LONG = 1000 * _DAY
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))

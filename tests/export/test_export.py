@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pickle
 import random
 import shutil
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -23,9 +25,10 @@ from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
 from kdump.cli.main import kdump
 from kdump.export import job
+from kdump.export.arrow import from_rows
 from kdump.export.origin import ManifestError, Origins, read_roots
 from kdump.export.split import LogFile, WantedLogs, logs_of, pack, splits_of
-from kdump.export.tables import PLACE, STATE_TABLES, TABLES
+from kdump.export.tables import PLACE, STATE_TABLES, TABLES, CellType, columns_of
 from kdump.item import Checked, CheckedFile
 from kdump.rows import json_lines as jsonl
 from kdump.storage.file_source import OpenFailure
@@ -35,7 +38,7 @@ from tests.support.fleet import NODE, fleet, log_dirs, twice
 from tests.support.partitions import Files, name, segment, write
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record, batch
-from tests.support.tables import WHOLE, sorted_rows, split_table, state_table, whole_table
+from tests.support.tables import WHOLE, local_table, sorted_rows, split_table, state_table, whole_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
 SPLIT = ("batches", "records")
 ROWS = [name for name in TABLES if name not in (*STATE_TABLES, "unread")]
 MORE = [str(FIXTURES / path) for path in ("releases/0.8.2.2", "releases/2.8.2", "damage/intact")]
+WHERE = ("cluster", "broker", "host", "logDir")
+CLUSTER = "bk62DHJPTQOUKgGAmgTSxQ"
 SMALL = [str(NODE / f"{topic}-0") for topic in ("plain", "zstd", "txn", "compact", "__transaction_state")]
 
 
@@ -185,7 +190,7 @@ def test_the_rows_are_the_json_lines(table: str, folder: str, tmp_path: Path) ->
             found += [json.loads(line) for line in file.read_text("ascii").splitlines()]
     assert len(found) == len(expected) > 0
     for row in found:
-        assert [row.pop(column.name) is None for column in PLACE][1] is False
+        assert {column.name: row.pop(column.name) is None for column in PLACE}["logDir"] is False
         row["file"] = os.path.normpath(row["file"])
     for row in expected:
         row["file"] = os.path.normpath(row["file"])
@@ -286,6 +291,175 @@ def test_a_manifest_says_whose_a_log_directory_is(tmp_path: Path) -> None:
         assert found == [(host, log_dir, "t", 0) for host, log_dir, _ in entries]
 
 
+@pytest.mark.parametrize("table", [name for name in TABLES if name != "replicaDiffs"])
+def test_every_table_begins_with_where_its_rows_are_from(table: str, tmp_path: Path) -> None:
+    """What meta.properties says counts, and a manifest where it says nothing."""
+    node, bare = tmp_path / "node", tmp_path / "bare"
+    shutil.copytree(NODE, node)
+    twice(node)
+    shutil.copytree(node, bare)
+    (bare / "meta.properties").unlink()
+    for one in (node, bare):
+        (one / "plain-0" / f"{9999:020}.log").symlink_to(tmp_path / "nowhere")
+    with (node / "txn-0" / f"{0:020}.log").open("r+b") as log, (bare / "txn-0" / f"{0:020}.log").open("r+b") as other:
+        for file in (log, other):
+            file.seek(500)
+            file.write(b"X")
+    told: dict[str, object] = {"cluster": "other", "broker": 7, "host": "h"}
+    places: list[tuple[dict[str, object], Path, tuple[object, ...]]] = [
+        ({}, node, (CLUSTER, 1, None)),
+        ({}, bare, (None, None, None)),
+        (told, node, (CLUSTER, 1, "h")),
+        (told, bare, ("other", 7, "h")),
+    ]
+    for said, path, expected in places:
+        (tmp_path / "m.json").write_text(json.dumps([{**said, "path": str(path)}]))
+        found = local_table([str(tmp_path / "m.json")], table)
+        assert found.column_names[:4] == list(WHERE)
+        rows = set(zip(*(found.column(name).to_pylist() for name in WHERE), strict=True))
+        assert rows == {(*expected, str(path))}, (said, path)
+
+
+# --- tables of whole partitions, and of several replicas ------------------------------------------------------
+def exported(target: Path, *args: str | Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows of a table of JSON lines, and the summary of the export."""
+    run = export("--format", "json", "--to", target, *args)
+    files = [path for path in sorted(target.rglob("*.json")) if "_kdump" not in path.parts]
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()], json.loads(run.stdout)
+
+
+def verified(*args: str | Path) -> list[dict[str, Any]]:
+    told = run_kdump(["verify", "--format", "json", *map(str, args)], FIXTURES).stdout.splitlines()
+    return [json.loads(line) for line in told]
+
+
+def test_a_partition_summary_adds_up_to_that_of_verify(tree: list[str], tmp_path: Path) -> None:
+    rows, _ = exported(tmp_path / "out", "--table", "partitionSummary", *tree)
+    summary = verified(*tree)[-1]
+    for key in ("batches", "records", "errors", "warnings", "offsetsLost", "recordsLost"):
+        assert sum(row[key] for row in rows) == summary[key], key
+    assert sum(row["unread"] for row in rows) == len(summary["unchecked"]) > 0
+    assert {row["logDir"] for row in rows} <= set(tree)
+    assert len({(row["logDir"], row["topic"], row["partition"]) for row in rows}) == len(rows) > 20
+    assert {row["status"] for row in rows} == {"SOUND", "WARNING", "DAMAGED", "LOST"}
+
+
+def test_a_checkpoint_that_is_ahead_counts_for_its_partition(tmp_path: Path) -> None:
+    shutil.copytree(NODE, tmp_path / "node")
+    (tmp_path / "node" / "log-start-offset-checkpoint").write_text("0\n2\ntiered 0 141\nplain 0 999999\n")
+    rows, _ = exported(tmp_path / "out", "--table", "partitionSummary", tmp_path / "node")
+    assert [(row["topic"], row["errors"], row["status"]) for row in rows if row["errors"]] == [("plain", 1, "DAMAGED")]
+
+
+def replicas_of(folder: Path) -> list[Path]:
+    return [folder / path for path in json.loads((folder / "expect.json").read_text())["paths"]]
+
+
+@pytest.mark.parametrize("kind", ["d01-differs", "d02-lacks", "d03-short"])
+def test_replica_diffs_are_what_verify_tells(kind: str, tmp_path: Path) -> None:
+    paths = replicas_of(FIXTURES / f"replica-{kind}")
+    rows, summary = exported(tmp_path / "out", "--table", "replicaDiffs", *paths)
+    told = [row for row in verified("--replicas", *paths) if row.get("code") in ("D01", "D02", "D03")]
+    assert len(rows) == len(told) == 1
+    (row,), (finding,) = rows, told
+    assert row["kind"] == kind.partition("-")[2]
+    assert row["offset"] == finding["offset"]
+    assert finding["lastOffset"] in (None, row["lastOffset"])
+    assert row["offset"] <= row["lastOffset"]
+    assert row["certainty"] == "intact"
+    assert len(row["brokers"]) == len(row["leaderEpochs"]) == 2
+    assert (row["leaderEpochs"][0] is None) == (kind != "d01-differs")
+    assert row["leaderEpochs"][1] is not None
+    assert summary["exit"] == verified("--replicas", *paths)[-1]["exit"]
+    assert row["logDir"] == str(paths[1])
+
+
+def test_replicas_of_two_clusters_are_not_compared(tmp_path: Path) -> None:
+    one, other = replicas_of(FIXTURES / "replica-d01-differs")
+    paths = []
+    for cluster in "ab":
+        for broker, source in ((1, one), (2, other)):
+            place = tmp_path / f"{cluster}{broker}"
+            shutil.copytree(source, place)
+            (place / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id={cluster}\n")
+            paths.append(place)
+    rows, _ = exported(tmp_path / "out", "--table", "replicaDiffs", *paths)
+    assert [(row["cluster"], row["broker"], row["brokers"]) for row in rows] == [("a", 2, [2, 1]), ("b", 2, [2, 1])]
+
+
+def test_losses_say_which_replicas_over_all_paths_have_what_one_has_lost(tmp_path: Path) -> None:
+    paths = []
+    for broker in (1, 2, 3):
+        place = tmp_path / f"b{broker}"
+        write(place / "t-0", segment(0, [batch(8 * k, [b"x" * 50] * 8) for k in range(20)]))
+        (place / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=c\n")
+        paths.append(place)
+    for place in paths[:2]:
+        log = place / "t-0" / name(0)
+        data = bytearray(log.read_bytes())
+        data[2000] ^= 1
+        log.write_bytes(data)
+    rows, summary = exported(tmp_path / "out", "--table", "losses", *paths)
+    told = [row for row in verified("--replicas", *paths) if row["type"] == "loss"]
+    assert [row["elsewhere"] for row in rows] == [[str(paths[2] / "t-0")]] * 2
+    assert [row["elsewhere"] for row in told] == [row["elsewhere"] for row in rows]
+    assert summary["exit"] == 3
+    alone, _ = exported(tmp_path / "alone", "--table", "losses", paths[0])
+    assert [row["elsewhere"] for row in alone] == [[]]
+
+
+@pytest.mark.parametrize("odd", ["node.id=-1", "node.id=2147483648", f"node.id={'9' * 5000}", "node.id=\u0661"])
+def test_a_meta_properties_with_odd_values_makes_rows_all_the_same(odd: str, tmp_path: Path) -> None:
+    write(tmp_path / "ld" / "t-0", segment(0, [batch(0)]))
+    (tmp_path / "ld" / "meta.properties").write_text(f"version=1\ncluster.id=\\ud800x\n{odd}\n", "utf-8")
+    (row,) = split_table([str(tmp_path / "ld")], "batches").to_pylist()
+    assert (row["cluster"], row["broker"]) == ("\\ud800x", None)
+
+
+def test_a_log_directory_that_is_named_as_a_partition_has_no_topic(tmp_path: Path) -> None:
+    place = tmp_path / "kafka-0"
+    shutil.copytree(NODE, place)
+    origins = Origins(read_roots([str(place)]))
+    assert origins.of(str(place / "meta.properties")).topic is None
+    assert origins.of(str(place / "plain-0" / f"{0:020}.log")).topic == "plain"
+    again = pickle.loads(pickle.dumps(origins))
+    shutil.rmtree(place)
+    assert again.of(str(place)).columns() == {**dict.fromkeys((*WHERE, "topic", "partition")), "cluster": CLUSTER} | {
+        "broker": 1,
+        "logDir": str(place),
+    }
+
+
+def test_times_are_dates_where_they_can_be(tmp_path: Path) -> None:
+    last = 253_402_300_799_999
+    times = [-1, 0, 1_700_000_000_123, last, last + 1, 2**63 - 1, -(2**63)]
+    columns = columns_of("segments", ["file", "maxTimestamp"], has_timestamps=True)
+    rows = [{"file": "f", "maxTimestamp": one} for one in (*times, None)]
+    found = from_rows(rows, columns).column("maxTimestamp")
+    assert str(found.type) == "timestamp[us, tz=UTC]"
+    assert pc.cast(found, pa.int64()).to_pylist() == [None, 0, 1_700_000_000_123_000, last * 1000, *[None] * 4]
+    write(tmp_path, segment(0, [batch(0, base_timestamp=1_700_000_000_123), batch(1, base_timestamp=-1)]))
+    for table, time in (("batches", "baseTimestamp"), ("records", "timestamp")):
+        plain = split_table([str(tmp_path)], table)
+        wanted = WantedLogs(times=(None, 1_800_000_000_000))
+        dated = split_table([str(tmp_path)], table, wanted=wanted, has_timestamps=True)
+        assert plain.column(time).to_pylist()[0] == 1_700_000_000_123
+        assert [one and one.timestamp() for one in dated.column(time).to_pylist()] == [1_700_000_000.123, None]
+        assert dated.drop_columns(dates(table)).equals(plain.drop_columns(dates(table)))
+
+
+def dates(table: str) -> list[str]:
+    """The columns of a table with times."""
+    return [one.name for one in columns_of(table, has_timestamps=True) if one.kind is CellType.TIME]
+
+
+@pytest.mark.parametrize("broker", ["x", -1, 2**31, "9" * 30])
+def test_a_broker_of_a_manifest_is_a_number(broker: object, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(json.dumps([{"path": "a", "broker": broker}]))
+    with pytest.raises(ManifestError, match="row 1: broker is not the number of a broker"):
+        read_roots([str(tmp_path / "m.json")])
+
+
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "host,path\nb1,\n", "\xff\xfe"])
 def test_a_manifest_that_is_none_is_one_clear_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_bytes(text.encode("latin-1"))
@@ -346,7 +520,7 @@ def test_the_table_usage_has_the_rows_of_du_by_partition(tmp_path: Path) -> None
     for file in sorted((tmp_path / "out").rglob("*.json")):
         if "_kdump" not in file.parts:
             for row in map(json.loads, file.read_text("ascii").splitlines()):
-                assert (row.pop("host"), row.pop("logDir")) == (None, str(NODE))
+                assert [row.pop(name) for name in WHERE] == [CLUSTER, 1, None, str(NODE)]
                 place = row.pop("topic"), row.pop("partition")
                 assert row["name"] == (None if place == (None, None) else f"{place[0]}-{place[1]}")
                 found[row["name"]] = row
@@ -526,7 +700,7 @@ def test_parquet_with_the_columns_of_the_directories_alone_is_refused(tmp_path: 
 def test_a_column_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
     run = export("--columns", "offset,colour", "--to", tmp_path / "out", *SMALL)
     assert run.exit_code == 2
-    assert "no column 'colour' in records: there are host, logDir" in run.stderr
+    assert "no column 'colour' in records: there are cluster, broker, host, logDir" in run.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -583,7 +757,7 @@ def test_a_store_is_read_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(asked) <= 8 * 1024 * 1024
 
 
-@pytest.mark.parametrize("table", [name for name in ROWS if name != "usage"])
+@pytest.mark.parametrize("table", [name for name in ROWS if name not in ("usage", "replicaDiffs")])
 def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path) -> None:
     store = fsspec.filesystem("memory")
     case = next(one for one in damage_cases(FIXTURES / "damage") if one.name == "b01-payload-mid-last")

@@ -192,8 +192,10 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     (tmp_path / "image").write_bytes((CLEAN / "node1/txn-0/00000000000000000000.log").read_bytes())
     carved = run_kdump(["carve", "image", "--to", "out", "--format", "json"], tmp_path)
     found |= {json.loads(line)["type"] for line in carved.stdout.splitlines()}
-    run_kdump(["export", "--table", "unread", "--file-format", "json", "--to", "tables", "nowhere"], tmp_path)
-    for file in (tmp_path / "tables").glob("topic=*/*/*.json"):
+    copies = [str(FIXTURES / "replica-d01-differs" / one) for one in ("first", "second")]
+    for table, paths in (("unread", ["nowhere"]), ("partitionSummary", copies), ("replicaDiffs", copies)):
+        run_kdump(["export", "--table", table, "--format", "json", "--to", f"tables/{table}", *paths], tmp_path)
+    for file in (tmp_path / "tables").glob("*/topic=*/*/*.json"):
         for row in map(json.loads, file.read_text("ascii").splitlines()):
             assert violates(row, SCHEMAS[row["type"]]) is None
             found.add(row["type"])

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,18 @@ def test_where_a_job_fails_the_reason_and_the_file_with_what_was_printed_are_nam
     assert done.returncode == 5
     assert said[1] == "no room for workers"
     assert _BEFORE in Path(said[2]).read_text()
+
+
+def test_an_executor_without_kdump_is_one_line_at_once(tmp_path: Path) -> None:
+    """Its Python has no packages at all."""
+    bare = f'case "$*" in *kdump.spark.daemon*) exec "{sys.executable}" -I -S "$@";; esac'
+    began = time.monotonic()
+    done = verify(python_that(tmp_path, [bare, 'run "$@"']), tmp_path / "tmp")
+    assert time.monotonic() - began < 30
+    assert done.returncode == 5
+    assert re.search(
+        r"(?m)^kdump: the Spark job 'verify' failed: .*No module named 'kdump'.*: kdump must be installed", done.stderr
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _ASKED = (
     "spark.master",
@@ -61,6 +67,76 @@ def settings_of(program: str, given: dict[str, str], **arguments: Any) -> dict[s
     assert int(count) > 0
     found: dict[str, str | None] = json.loads(said)
     return found
+
+
+def kdump(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, without the session of other tests."""
+    from tests.support.fleet import NODE
+
+    left_out = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_HOME", "SPARK_CONF_DIR")
+    given = {name: value for name, value in os.environ.items() if name not in left_out}
+    command = [sys.executable, "-P", "-m", "kdump", "verify", *words, str(NODE / "plain-0")]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**given, **environment}, check=False, timeout=300
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--master", "local[x]"], 2, "'local[x]' is no master of Spark: local[N], spark://HOST:PORT, yarn, k8s://URL"),
+        (["--master", "spark://nowhere"], 2, "'spark://nowhere' is no master of Spark"),
+        (["--master", "spark://127.0.0.1:1"], 5, "spark://127.0.0.1:1: no master of Spark is there: "),
+        (["--engine", "spark", "--conf", "spark.master=local[]"], 2, "'local[]' is no master of Spark"),
+        (["--master", "odd://there"], 2, "'odd://there' is no master of Spark"),
+        (["--master", "yarn"], 2, "Spark does not start: When running with master 'yarn' either HADOOP_CONF_DIR or"),
+        (["--master", "local", "--conf", "spark.driver.port=x"], 5, "Spark does not start: "),
+    ],
+)
+def test_a_wrong_master_is_one_line_at_once(words: list[str], status: int, said: str) -> None:
+    began = time.monotonic()
+    done = kdump(*words)
+    assert time.monotonic() - began < 30
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert "\tat " not in done.stderr
+    assert status == 5 or done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--conf", "spark.a=b"], "is for Spark: name --engine spark, or --master"),
+        (["--engine", "spark", "--conf", "spark.a"], "'spark.a' is no setting of Spark, as spark.NAME=VALUE"),
+        (["--engine", "spark", "--conf", "a=b"], "'a=b' is no setting of Spark"),
+        (["--master", "local", "--conf", "spark.master=yarn"], "names another master than --master"),
+    ],
+)
+def test_a_wrong_setting_is_wrong_use(words: list[str], said: str) -> None:
+    done = kdump(*words)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+
+
+def test_settings_of_spark_defaults_stand_and_those_of_the_user_over_them(tmp_path: Path) -> None:
+    lines = ["# ours", "spark.master local[1]", "spark.app.name: nightly", "spark.sql.shuffle.partitions=3", "other x"]
+    (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(tmp_path))
+        found = settings_of(_SESSION, {}, conf={"spark.sql.shuffle.partitions": "4", "spark.task.cpus": "1"})
+    assert found["spark.master"] == "local[1,4]"
+    assert found["spark.app.name"] == "nightly"
+    assert (found["spark.sql.shuffle.partitions"], found["spark.task.cpus"]) == ("4", "1")
+    assert found["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_settings_of_the_command_line_reach_spark(tmp_path: Path) -> None:
+    """Its event log shows them."""
+    where = f"spark.eventLog.dir=file:{tmp_path}"
+    done = kdump("--master", "local[1]", "--conf", "spark.eventLog.enabled=true", "--conf", where, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.iterdir())
 
 
 def test_master_name_and_settings_of_spark_submit_stand() -> None:

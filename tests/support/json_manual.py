@@ -13,6 +13,7 @@ from typing import Any
 import kdump.rows
 from kdump.finding import Finding
 from kdump.row import Column, Kind, Row
+from kdump.rows.files import PlaceRow
 
 PAGE = Path(__file__).resolve().parents[2] / "man" / "kdump-json.5"
 ANY = ["object", "array", "string", "number", "boolean", "null"]
@@ -20,6 +21,8 @@ SCALARS = {
     Kind.FLAG: "boolean",
     **dict.fromkeys((Kind.WORD, Kind.CODE, Kind.TEXT, Kind.COMMAND, Kind.NAME, Kind.TOPIC), "string"),
 }
+OF_TABLES = ("partitionSummary", "replicaDiff", "unread")
+"""Rows of tables only: where they are from stands before their own columns."""
 BYTES = (Kind.PATH, Kind.PARTITION, Kind.DATA)
 WIDTH = 114
 
@@ -38,12 +41,15 @@ def is_row(one: object) -> bool:
 def schema_of(of: type[Row]) -> dict[str, Any]:
     """The schema of a type of row."""
     own = {"type": {"const": of.row_name}} if of.row_name else {}
-    properties = own | {one.key: _column(of, one) for one in of.columns}
+    place = schema_of(PlaceRow)["properties"] if of.row_name in OF_TABLES else {}
+    properties = own | place | {one.key: _column(of, one) for one in of.columns}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _column(of: type[Row], column: Column) -> dict[str, Any]:
     one = _one(of, column)
+    if column.is_list and "| None, ...]" in of.__annotations__.get(column.attribute, ""):
+        one = _or_null(one)
     if column.is_list:
         is_nested = of.__annotations__.get(column.attribute, "").startswith("tuple[tuple[")
         one = {"type": "array", "items": {"type": "array", "items": one} if is_nested else one}
@@ -110,8 +116,8 @@ def with_schemas(page: str) -> str:
     return re.sub(r'(?m)(^\.EX\n)(?=\{"\$id": "([a-zA-Z]+)")[^\0]*?\n\.EE$', made, page)
 
 
-BY_HAND = ("record", "salvage", "unread")
-"""Those with keys that are there only sometimes, or of the place of a row of a table."""
+BY_HAND = ("record", "salvage")
+"""Those with keys that are there only sometimes."""
 
 
 if __name__ == "__main__":

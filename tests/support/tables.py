@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from kdump.broker.clusters import cluster_settings
 from kdump.checks.options import VerifyOptions
-from kdump.checks.run import verify
+from kdump.checks.table_items import table_items
 from kdump.export.arrow import from_rows, schema_of
 from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
 from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
-from kdump.export.verdicts import StateRows, segment_rows, unread_rows, verdict_rows
+from kdump.export.verdicts import StateRows, VerdictRows, unread_rows, verdict_rows
 from kdump.format.read_limits import ReadLimits
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.transactions import TransactionOptions, transactions
@@ -37,9 +37,9 @@ def split_table(
         table: batches or records.
         size: bytes of a piece.
         wanted: rows that are asked for.
-        options: of ReadOptions; `columns` are names.
+        options: of ReadOptions; `columns` are names, and `has_timestamps` makes times dates.
     """
-    columns = columns_of(table, options.pop("columns", None))
+    columns = columns_of(table, options.pop("columns", None), has_timestamps=options.pop("has_timestamps", False))
     wanted = wanted or WantedLogs()
     read = ReadOptions(table, columns, wanted).replace(**options)
     roots = read_roots(paths)
@@ -51,24 +51,23 @@ def split_table(
 
 def whole_table(paths: Sequence[str], table: str) -> pa.Table:
     """Judge or count some paths with the local engine, and make the rows of findings, segments, losses or usage."""
+    roots = read_roots(paths)
+    origins, paths = Origins(roots), [root.path for root in roots]
     if table == "usage":
-        origins, limits = Origins(read_roots(paths)), (1 << 28, 1 << 28)
+        limits = 1 << 28, 1 << 28
         options = by_partition(*limits, cluster_settings(paths, ReadLimits(*limits)))
         found = [row for item in placed_usage(paths, options) for row in verdict_rows(table, item, origins)]
         return pa.Table.from_batches([from_rows(found, columns_of(table))])
-    items = list(verify(list(paths), VerifyOptions()))
-    origins = Origins(read_roots(paths))
-    rows = (
-        list(segment_rows(items, origins))
-        if table == "segments"
-        else [row for item in items for row in verdict_rows(table, item, origins)]
-    )
-    return pa.Table.from_batches([from_rows(rows, columns_of(table))])
+    made = VerdictRows(table, origins)
+    rows = [row for item in table_items(table, paths, VerifyOptions()) for row in made.see(item)]
+    return pa.Table.from_batches([from_rows([*rows, *made.rest()], columns_of(table))])
 
 
 def state_table(paths: Sequence[str], table: str) -> pa.Table:
     """Fold internal topics with the local engine, and make the rows of a table."""
-    limits, rows = ReadLimits(1 << 28, 1 << 28), StateRows(table, Origins(read_roots(paths)))
+    roots = read_roots(paths)
+    limits, rows = ReadLimits(1 << 28, 1 << 28), StateRows(table, Origins(roots))
+    paths = [root.path for root in roots]
     if table in ("groups", "commits"):
         wanted = GroupOptions(None, None, frozenset(), frozenset(), lag=False, limits=limits)
         found = [row for item in groups(list(paths), wanted) for row in rows.see(item)]
@@ -81,8 +80,8 @@ def state_table(paths: Sequence[str], table: str) -> pa.Table:
 
 def unread_table(paths: Sequence[str]) -> pa.Table:
     """What cannot be opened, in this process."""
-    origins = Origins(read_roots(paths))
-    found = [one.row for one in unread_rows(paths, origins)]
+    roots = read_roots(paths)
+    found = [one.row for one in unread_rows([root.path for root in roots], Origins(roots))]
     return pa.Table.from_batches([from_rows(found, columns_of("unread"))])
 
 

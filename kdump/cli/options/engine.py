@@ -32,6 +32,13 @@ engine_options = options(
         "--master", group="Limits and processes", metavar="URL", help="Run on Spark: the URL of a cluster, or local[N]."
     ),
     option(
+        "--conf",
+        group="Limits and processes",
+        multiple=True,
+        metavar="K=V",
+        help="A setting of Spark, as spark.executor.memory=4g; may be given again.",
+    ),
+    option(
         "--java-home",
         group="Limits and processes",
         metavar="DIR",
@@ -68,14 +75,32 @@ def session(given: dict[str, Any], paths: Sequence[str]) -> SparkSession | None:
     if engine == "local" or (engine == "auto" and master is None and not any(is_remote(path) for path in paths)):
         if master is not None:
             raise click.BadParameter("is for Spark, and --engine local says not to use it", param_hint="--master")
+        if given["conf"]:
+            raise click.BadParameter("is for Spark: name --engine spark, or --master", param_hint="--conf")
         return None
+    conf = _conf(given["conf"])
+    if master is not None and conf.get("spark.master", master) != master:
+        raise click.BadParameter("names another master than --master", param_hint="--conf spark.master")
     from kdump.spark import session as start
-    from kdump.spark.errors import SparkMissingError
+    from kdump.spark.errors import SparkFailedError, SparkMissingError
 
     try:
-        return start(master, given["java_home"])
+        return start(master, given["java_home"], conf)
     except SparkMissingError as error:
         refuse(str(error))
+    except SparkFailedError as error:
+        fail(str(error))
+
+
+def _conf(texts: Sequence[str]) -> dict[str, str]:
+    """The settings of Spark that are given; the last one of a name counts."""
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (sign and name.startswith("spark.")):
+            raise click.BadParameter(f"'{text}' is no setting of Spark, as spark.NAME=VALUE", param_hint="--conf")
+        found[name] = value
+    return found
 
 
 def demand_outside(directory: str, paths: Sequence[str], option: str) -> None:

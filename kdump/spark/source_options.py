@@ -1,0 +1,266 @@
+"""The options of the data source `kafka-segments`: one table of what there is, for which tables, and how it is read."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from kdump.checks.options import VerifyOptions
+from kdump.decode.table import topics as decoded_topics
+from kdump.export.origin import Origins, read_roots
+from kdump.export.split import SPLIT_SIZE, WantedLogs, is_one_of
+from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES, columns_of
+from kdump.find.query import moment_query
+from kdump.format.java_values import MAX_LONG
+from kdump.storage.directory import expanded, log_dirs_below
+from kdump.storage.names import parse_partition
+from kdump.storage.partition_dir import InputDirectory
+from kdump.storage.paths import absolute, base_name, is_dir, is_remote, parent
+from kdump.value import Value
+from kdump.words.numbers import some_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.export.origin import Root
+    from kdump.storage.names import PartitionName
+
+_UNITS: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("", "k", "m", "g"))}
+_WHOLE_TABLES = tuple(name for name in TABLES if name not in (*SPLIT_TABLES, *STATE_TABLES, "usage", "unread"))
+_OF_CATALOG = "owner"  # what Spark hands over where a table is to be made
+_NO_TABLE = (
+    "Spark does not hand the options of a table of its catalog to those who read it: "
+    "CREATE TEMPORARY VIEW ... USING `kafka-segments` OPTIONS (...) does what is meant"
+)
+_MODES = ("failfast", "permissive")
+_MOST_NAMED = 5  # topics or partitions in a message
+
+
+class OptionError(ValueError):
+    """An option of the data source cannot be used; the message is one line for the user."""
+
+
+# --- how a value is read ------------------------------------------------------------------------------------
+def _text(text: str) -> str:
+    return text
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _paths(text: str) -> list[str]:
+    """Several paths, which Spark hands over as JSON."""
+    found = json.loads(text)
+    if not (isinstance(found, list) and all(isinstance(one, str) for one in found)):
+        raise ValueError("is no list of paths")
+    return found
+
+
+def _size(text: str) -> int:
+    digits = text.strip().lower().removesuffix("b")
+    unit = digits[-1:] if digits[-1:] in ("k", "m", "g") else ""
+    number = digits.removesuffix(unit)
+    if not _is_number(number) or int(number) * _UNITS[unit] > MAX_LONG:
+        raise ValueError("is not a number of bytes, as 512m")
+    return int(number) * _UNITS[unit]
+
+
+def _count(text: str) -> int:
+    if not _is_number(text.strip()):
+        raise ValueError("is not a number")
+    return int(text)
+
+
+def _offset(text: str) -> int:
+    if not _is_number(text.strip()) or int(text) > MAX_LONG:
+        raise ValueError("is not an offset")
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= len(str(MAX_LONG))
+
+
+def _time(text: str) -> int:
+    return moment_query(text).number
+
+
+def _flag(text: str) -> bool:
+    return _one_of("true", "false")(text) == "true"
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        word = text.strip().lower()
+        if word not in words:
+            raise ValueError(f"is none: there are {', '.join(words)}")
+        return word
+
+    return read
+
+
+class SourceOption(Value):
+    """One option of the data source."""
+
+    name: str
+    read: Callable[[str], Any]  # makes the value of the text; a ValueError says what is wrong with it
+    tables: tuple[str, ...] = tuple(TABLES)  # in which it has a meaning
+
+
+OPTIONS = (
+    SourceOption("path", _text),
+    SourceOption("paths", _paths),
+    SourceOption("table", _text),
+    SourceOption("columns", _words),
+    SourceOption("timestamps", _flag),
+    SourceOption("mode", _one_of(*_MODES)),
+    SourceOption("topics", _words),
+    SourceOption("partitions", _words),
+    SourceOption("fromOffset", _offset, SPLIT_TABLES),
+    SourceOption("toOffset", _offset, SPLIT_TABLES),
+    SourceOption("fromTime", _time, SPLIT_TABLES),
+    SourceOption("toTime", _time, SPLIT_TABLES),
+    SourceOption("decoder", _one_of("auto", "none", *sorted(set(decoded_topics().values()))), ("records",)),
+    SourceOption("shallow", _flag, _WHOLE_TABLES),
+    SourceOption("contiguous", _flag, _WHOLE_TABLES),
+    SourceOption("noResync", _flag, _WHOLE_TABLES),
+    SourceOption("splitSize", _size),
+    SourceOption("minPartitions", _count),
+    SourceOption("maxBatchBytes", _size),
+    SourceOption("maxUncompressedBytes", _size),
+)
+"""What `option(...)` takes; names that Spark gives to any source pass (`_is_of_spark`)."""
+_NAMED = {one.name.lower(): one for one in OPTIONS}
+
+
+def _is_of_spark(name: str) -> bool:
+    """Whether a name is none of ours on purpose: spark.sql.something, or what Spark hands on to itself."""
+    return name.startswith("__") or "." in name
+
+
+class SourceOptions:
+    """The options of a relation, as values: they are read once, where it is planned.
+
+    Args:
+        given: by name, as Spark hands them over.
+
+    Attributes:
+        table: its name.
+        columns: that are asked for.
+        is_permissive: what cannot be opened is left out, and does not end the work.
+        wanted: the rows that are asked for.
+        decoder: auto, none, or the name of a decoder.
+    """
+
+    def __init__(self, given: dict[str, str]) -> None:
+        texts = {name.lower(): text for name, text in given.items()}
+        if _OF_CATALOG in texts:
+            raise OptionError(_NO_TABLE)
+        self.table = texts.get("table", "batches")
+        if self.table not in TABLES:
+            columns_of(self.table)  # it says which there are
+        self._values = {name: self._read(name, text) for name, text in texts.items() if not _is_of_spark(name)}
+        self.columns = columns_of(self.table, self._of("columns"), has_timestamps=self._of("timestamps", False))
+        self.is_permissive = self._of("mode") == "permissive"
+        self.decoder: str = self._of("decoder", "auto")
+        self.wanted = WantedLogs(
+            self._of("topics"),
+            self._of("partitions"),
+            (self._of("fromOffset"), self._of("toOffset")),
+            (self._of("fromTime"), self._of("toTime")),
+        )
+
+    def _read(self, name: str, text: str) -> Any:  # noqa: ANN401 (by the table)
+        option = _NAMED.get(name)
+        if option is None:
+            raise OptionError(f"no option '{name}': there are {', '.join(one.name for one in OPTIONS)}")
+        if self.table not in option.tables:
+            raise OptionError(f"option {option.name}: is for {', '.join(option.tables)}, and not for {self.table}")
+        try:
+            return option.read(text)
+        except ValueError as error:
+            raise OptionError(f"option {option.name}: '{text}': {error}") from None
+
+    def _of(self, name: str, default: object = None) -> Any:  # noqa: ANN401 (by the table)
+        return self._values.get(name.lower(), default)
+
+    @cached_property
+    def roots(self) -> list[Root]:
+        """The paths of the user: `load(path)`, or `load([path, ...])`; a directory of log directories stands for these.
+
+        They are asked for where the work is planned, and go to the tasks as they are found there.
+        """
+        paths: list[str] = [*([self._of("path")] if "path" in self._values else []), *self._of("paths", [])]
+        if not paths:
+            raise OptionError("no path is given: load(path) wants a log directory, a partition directory or a log")
+        roots = [root.replace(path=absolute(root.path)) for root in read_roots(paths)]
+        return [one for root in roots for one in _with_those_below(root)]
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Tells where files are from."""
+        return Origins(self.roots)
+
+    @property
+    def split_size(self) -> int:
+        """Bytes that a task should have."""
+        return max(1, self._of("splitSize") or SPLIT_SIZE[self.table])
+
+    @property
+    def tasks(self) -> int:
+        """The least number of tasks."""
+        return self._of("minPartitions") or os.cpu_count() or 1
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The limits that are given."""
+        found = {"max_batch_bytes": "maxBatchBytes", "max_uncompressed_bytes": "maxUncompressedBytes"}
+        return {name: value for name, option in found.items() if (value := self._of(option)) is not None}
+
+    @property
+    def verify(self) -> VerifyOptions:
+        """The options of verify for findings and segments."""
+        deep, resync = not self._of("shallow", False), not self._of("noResync", False)
+        return VerifyOptions(deep, resync, self._of("contiguous", False)).replace(**self.limits)
+
+    def demand_selected(self) -> None:
+        """Demand that each topic and partition that is asked for is there; patterns that meet none are a mistake too.
+
+        Raises:
+            OptionError: it is not; the message has those that are.
+        """
+        if self.wanted.is_all or self.table in STATE_TABLES:  # their topics are those of commits and transactions
+            return
+        there: list[PartitionName] = []
+        for path, is_directory in expanded([root.path for root in self.roots]):
+            directory = InputDirectory(path) if is_directory else None
+            if directory is not None and directory.failure is not None:
+                return  # nobody knows what is there
+            places = [parent(path)] if directory is None else [one.path for one in directory.partitions]
+            there += filter(None, (parse_partition(base_name(one)) for one in places))
+        for option, asked, found in (
+            ("topics", self.wanted.topics, {one.topic for one in there}),
+            ("partitions", self.wanted.partitions, {one.topic_partition for one in there}),
+        ):
+            for one in asked or ():
+                if not any(is_one_of(name, (one,)) for name in found):
+                    here = some_of(sorted(found, key=lambda name: (name.startswith("__"), name)), _MOST_NAMED)
+                    raise OptionError(f"option {option}: nothing is '{one}'; here are {here or 'no partitions'}")
+
+
+def _with_those_below(root: Root) -> Iterator[Root]:
+    """A path of the user; the log directories below it where it is a directory of them."""
+    if is_remote(root.path) or not is_dir(root.path):
+        yield root
+        return
+    directory = InputDirectory(root.path)
+    has_files = bool(directory.partitions or directory.contents.files or directory.failure)
+    below: Sequence[str] = () if has_files else log_dirs_below(root.path)
+    for path in below:
+        own = os.path.relpath(path, root.path)
+        yield root.replace(path=path, log_dir=None if root.log_dir is None else os.path.join(root.log_dir, own))
+    if not below:
+        yield root

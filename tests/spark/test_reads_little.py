@@ -1,0 +1,104 @@
+"""What the data source reads for what is asked, and into how many tasks it is cut; no session is needed.
+
+What does not hold yet is marked so, strictly: who mends it takes the mark away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kdump.spark.source import KafkaSegments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+
+def planned(paths: Sequence[str], table: str, **options: str) -> tuple[DataSourceReader, Sequence[InputPartition]]:
+    source = KafkaSegments({"paths": json.dumps(list(paths)), "table": table, **options})
+    reader = source.reader(source.schema())
+    return reader, reader.partitions()
+
+
+def bytes_read(path: Path, monkeypatch: pytest.MonkeyPatch, **options: str) -> tuple[int, int]:
+    """The bytes that are read of files for a question, and the rows."""
+    sizes: list[int] = []
+    pread, preadv = os.pread, os.preadv
+
+    def one(fd: int, length: int, position: int) -> bytes:
+        found = pread(fd, length, position)
+        sizes.append(len(found))
+        return found
+
+    def several(fd: int, buffers: Sequence[bytearray | memoryview], position: int) -> int:
+        sizes.append(preadv(fd, buffers, position))
+        return sizes[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", one)
+        patch.setattr(os, "preadv", several)
+        reader, tasks = planned([str(path)], "records", **options)
+        batches: list[Any] = [batch for task in tasks for batch in reader.read(task)]
+    return sum(sizes), sum(batch.num_rows for batch in batches)
+
+
+def test_all_of_a_log_is_read_where_all_is_asked_for(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = sum(log.stat().st_size for log in large.glob("*.log"))
+    read, rows = bytes_read(large, monkeypatch)
+    assert read >= size
+    assert rows == 48_000
+
+
+@pytest.mark.xfail(strict=True, reason="a range does not seek: F6")
+@pytest.mark.parametrize("asked", [{"fromOffset": "40000", "toOffset": "40001"}, {"toTime": "1"}])
+def test_a_small_range_reads_little(asked: dict[str, str], large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, rows = bytes_read(large, monkeypatch, **asked)
+    assert rows == (1 if "fromOffset" in asked else 0)
+    assert read < 2 * 1024 * 1024
+
+
+@pytest.mark.xfail(strict=True, reason="a partition is one task: F7")
+@pytest.mark.parametrize("table", ["findings", "segments", "losses"])
+def test_large_logs_of_one_partition_are_several_tasks(table: str, tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for base in range(8):
+        with (folder / f"{base:020}.log").open("wb") as log:
+            log.truncate(1 << 30)  # without a block on the disk
+    assert len(planned([str(folder)], table)[1]) >= 8
+
+
+@pytest.mark.xfail(strict=True, reason="each log is asked for again: S3")
+def test_planning_asks_a_store_for_directories_and_not_for_each_log(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import boto3
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+
+    asked: list[str] = []
+    plain = DomainDispatcherApplication.__call__
+
+    def counted(self: Any, environ: dict[str, Any], start: Any) -> Any:
+        asked.append(environ["REQUEST_METHOD"])
+        return plain(self, environ, start)
+
+    client = boto3.client("s3", endpoint_url=store)
+    counts = []
+    for segments in (3, 12):
+        bucket = f"planned-{segments}"
+        client.create_bucket(Bucket=bucket)
+        for base in range(segments):
+            client.put_object(Bucket=bucket, Key=f"ld/t-0/{base:020}.log", Body=b"")
+        asked.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(DomainDispatcherApplication, "__call__", counted)
+            planned([f"s3://{bucket}/ld"], "batches")
+        counts.append(len(asked))
+    assert counts[0] > 0
+    assert counts[0] == counts[1]
