@@ -1,5 +1,8 @@
 """Builds the kernels that pyproject.toml lists: all of them translated first, then compiled on every core.
 
+What Cython needs for memory views would be in each kernel, two thirds of what is compiled: it is one module beside
+them, which Cython writes. Its name is long because Python lists it without that of its package, too.
+
 The pages of the manual that `kdump explain` shows go into the package.
 
 Everything else about the package is in pyproject.toml. Cython's compiler is not made for threads, so it runs before
@@ -14,13 +17,14 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from Cython.Distutils.build_ext import build_ext
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
 # What a mistake in a kernel may do at worst: end the process. Of a compiler for another system nobody knows the flags.
 _IS_LINUX = sys.platform == "linux"
 _HARDENED = ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"] if _IS_LINUX else []
 _LINKED = ["-Wl,-z,relro,-z,now", "-Wl,-z,noexecstack"] if _IS_LINUX else []
+_SHARED = "kdump.format.kernels._kdump_memoryview"
 _EXPLAINED = ("kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")  # pages that `kdump explain` reads
 
 
@@ -48,9 +52,12 @@ class BuildKernels(build_ext):  # type: ignore[misc]
 
     def build_extensions(self) -> None:
         """Translate the kernels one after the other, then compile them."""
+        shared = Extension(_SHARED, [_SHARED.replace(".", "/") + ".c"], optional=True)
+        self.extensions = cythonize(
+            [*self.extensions, shared], force=self.force, quiet=True, shared_utility_qualified_name=_SHARED
+        )
         for extension in self.extensions:
-            extension.sources = cythonize(extension, force=self.force, quiet=True)[0].sources
-            extension.extra_compile_args += ["-g0", *_HARDENED]
+            extension.extra_compile_args += ["-O3", "-fwrapv", "-g0", *_HARDENED]
             extension.extra_link_args += ["-s", *_LINKED]
         super().build_extensions()
 

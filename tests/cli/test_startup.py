@@ -23,7 +23,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(kdump.__file__).parent.paren
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 SMALL = str(NODE / "tombstone-0" / "00000000000000000611.log")
 
-ALLOWED = {"click", "crc32c", "kdump"}
+ALLOWED = {"click", "crc32c", "kdump", "_kdump_memoryview"}  # the last is that of the kernels
 LIBRARIES = {"lz4", "zstandard", "snappy", "cramjam", "rich", "pygments", "markdown_it", "pyspark", "py4j", "pyarrow"}
 
 # Modules of the standard library that cost milliseconds, and that a dump of a small log has no use for.

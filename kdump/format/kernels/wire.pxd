@@ -5,7 +5,7 @@ The two halves give the same results for all input; tests/format/test_kernels.py
 leave 64 bits is done unsigned, so nothing here depends on what a compiler makes of a signed overflow.
 """
 
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 
 cdef extern from *:
     """
@@ -187,6 +187,23 @@ cdef inline bint same(
     const unsigned char *a, Py_ssize_t at, const unsigned char *b, Py_ssize_t start, Py_ssize_t n
 ) noexcept nogil:
     return memcmp(a + at, b + start, n) == 0
+
+
+cdef inline bint has(
+    const unsigned char *a, Py_ssize_t at, Py_ssize_t last, const unsigned char *b, Py_ssize_t n
+) noexcept nogil:
+    cdef const void *found
+    if n == 0:
+        return True
+    while at <= last:
+        found = memchr(a + at, b[0], last - at + 1)
+        if found is NULL:
+            return False
+        at = <const unsigned char *>found - a
+        if memcmp(a + at, b, n) == 0:
+            return True
+        at += 1
+    return False
 
 
 # --- text ----------------------------------------------------------------------------------------------------

@@ -180,6 +180,11 @@ def same(a: Bytes, at: int, b: Bytes, start: int, n: int) -> bool:
     return bool(a[at : at + n] == b[start : start + n])
 
 
+def has(a: Bytes, at: int, last: int, b: Bytes, n: int) -> bool:
+    """Tell whether n bytes of b stand somewhere in a, from `at` on and at `last` at the latest; 0 bytes always do."""
+    return n == 0 or bytes(b[:n]) in bytes(a[at : last + n])
+
+
 # --- text ----------------------------------------------------------------------------------------------------
 def put_pair(out: Bytes, at: int, value: int) -> int:
     """Append a number below 100 as two digits."""

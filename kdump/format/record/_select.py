@@ -268,22 +268,6 @@ def with_keys(
 
 @cython.cfunc
 @cython.inline
-@cython.exceptval(check=False)
-def _has(
-    b: cython.p_uchar, at: cython.Py_ssize_t, last: cython.Py_ssize_t, w: cython.p_uchar, size: cython.Py_ssize_t
-) -> cython.bint:
-    """Whether `size` bytes stand somewhere from `at` on, at `last` at the latest."""
-    if size == 0:
-        return True
-    while at <= last:
-        if b[at] == w[0] and wire.same(b, at, w, 0, size):
-            return True
-        at += 1
-    return False
-
-
-@cython.cfunc
-@cython.inline
 def _text(b: cython.p_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> str:
     """Bytes of the buffer as text, those that are not UTF-8 as surrogates."""
     if cython.compiled:
@@ -334,7 +318,7 @@ def with_pattern(
         at = records[i * layout.RECORD_WIDTH + place]
         size = records[i * layout.RECORD_WIDTH + extent]
         good = False
-        if size >= 0 and _has(b, at, at + size - length, w, length):
+        if size >= 0 and wire.has(b, at, at + size - length, w, length):
             key = _text(b, at, size)
             for search in searches:
                 if search(key) is not None:
