@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 100  # that are held
 _MOST_LOST = 10_000  # ranges that are held; of more nobody says that all come back
+_OTHERS_STAY = ", and none of the logs that stay: these have others at its offsets"
+_FOR_TOPIC = "; with --for LOGDIR one that fits a topic that was made again"
 
 
 class RemovedRecords:
@@ -106,6 +108,5 @@ class RemovedRecords:
         if self._joins:
             words["has"] = f"; {'it has' if it == 'it' else 'they have'} {brings}" if brings else ""
         else:
-            alone = self._deleted == "alone"
-            words["alone"] = ", and none of the logs that stay: these have others at its offsets" if alone else ""
+            words["alone"] = _OTHERS_STAY if self._deleted == "alone" else _FOR_TOPIC
         yield move(kind, self._command, **words).replace(keeps=keeps, loses=NONE)

@@ -269,6 +269,13 @@ def test_what_has_other_batches_in_its_place_brings_no_missing_offset_back(tmp_p
     assert salvage["command"] == "kdump salvage data/orders-0 --to DIR"
 
 
+def test_the_step_about_a_deleted_topic_names_what_fits_it_to_a_new_one(tmp_path: Path) -> None:
+    log_dir(tmp_path, gone=partition(FIRST))
+    (rescue,) = (one for one in steps_of(tmp_path) if one["command"])
+    assert rescue["command"] == f"kdump salvage data/{GONE} --to DIR"
+    assert rescue["why"].endswith("with --for LOGDIR one that fits a topic that was made again")
+
+
 def test_salvage_of_the_partition_counts_and_names_what_it_does_not_read(tmp_path: Path) -> None:
     log_dir(tmp_path, orders_0=partition(deleted(FIRST), SECOND))
     for _ in range(2):  # a second run says so as well
