@@ -47,7 +47,7 @@ from kdump.rescue.target import Made
 from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import first_in_header
-from kdump.storage.names import OFFSETS_TOPIC
+from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import real
@@ -60,10 +60,12 @@ if TYPE_CHECKING:
 
     from kdump.finding import Finding
     from kdump.format.batch.base_offset.header import LogEnd
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
     from kdump.rescue.destination import Destination, PartitionThere
     from kdump.rescue.partings import Branch, BranchBatch, Parting
+    from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.run_edges import EdgeBatch
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.rescue.valid_runs import EpochRun
@@ -1016,6 +1018,19 @@ class PartitionSalvage:
         if self.there is not None:
             return encode_partition_metadata(self.there.topic_id)
         return next((data for copy in self._copies if (data := copy.metadata()) is not None), None)
+
+    def raft_files(self, start: int, end: int, latest_epoch: int) -> RaftFiles | None:
+        """Return what the sources have beside a metadata log; None for another partition.
+
+        Args:
+            start, end: log start and end offset of the result.
+            latest_epoch: its newest leader epoch, below 0 for none.
+        """
+        if not self.name.startswith(f"{METADATA_TOPIC}-"):
+            return None
+        from kdump.rescue.raft_files import raft_files  # few partitions are of it
+
+        return raft_files(self.directories, start, end, latest_epoch)
 
     @property
     def end_evidence(self) -> EndEvidence:
