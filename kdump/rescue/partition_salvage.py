@@ -14,6 +14,7 @@ from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, LogShape, SegmentOrigin, shown_end
 from kdump.broker.index_interval import infer_interval
 from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.batch.epoch_order import goes_on_behind
 from kdump.format.checkpoint.properties import encode_partition_metadata
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
@@ -445,14 +446,8 @@ class PartitionSalvage:
         """What a log tells about where it is from."""
         log, facts = one.log, one.facts
         end = (log.base or 0) if facts.last is None else facts.last + 1
-        runs = [(run.epoch, copy.epoch_at(run.first), copy.epoch_at(run.last)) for run in facts.epochs]
-        epochs, around = [epoch for epoch, _, _ in runs], copy.epochs_around(log, copy)
-        off = [
-            first is not None
-            and last is not None
-            and (epoch > last or (epoch < first and not around.begins_behind(first, 0)))
-            for epoch, first, last in runs
-        ]
+        epochs, around = [run.epoch for run in facts.epochs], copy.epochs_around(log, copy)
+        off = [self._is_off(copy, run, around) for run in facts.epochs]
         first = log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw)
         shape = LogShape(
             first_offset=first,
@@ -474,6 +469,16 @@ class PartitionSalvage:
             skips=False,
             shown_end=shown_end(copy.directory, end) if log.next_base is None else None,
         )
+
+    @staticmethod
+    def _is_off(copy: Copy, run: EpochRun, around: EpochsAround) -> bool:
+        """Whether the checkpoint of a copy contradicts the epoch of batches, and is not just older than they are."""
+        first, last = copy.epoch_at(run.first), copy.epoch_at(run.last)
+        if first is None or last is None:
+            return False
+        if run.epoch > last:
+            return not goes_on_behind(copy.epochs[-1], run.epoch, run.first)
+        return run.epoch < first and not around.begins_behind(first, 0)
 
     def _mend_by_copies(self) -> None:
         """A batch that fits neither neighbour may stand in another copy where it belongs: its base offset counts."""
