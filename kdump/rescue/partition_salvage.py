@@ -6,7 +6,7 @@ import os
 from bisect import bisect_right
 from contextlib import suppress
 from functools import cached_property, partial
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import logs_awaiting_deletion
@@ -37,7 +37,6 @@ from kdump.rescue.line import (
 from kdump.rescue.scanned_log import (
     ReadLog,
     ScannedLog,
-    first_of_name,
     last_base,
     lone_last,
     read_log,
@@ -297,7 +296,6 @@ class PartitionSalvage:
                 unread = evidence_of(copy.directory).rows_unread
                 self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
-                self._mend_first_batches(number)
         self._judge_edges()
         self._tell_runs_apart()
         self._judge_epochs_of_edges()
@@ -547,20 +545,6 @@ class PartitionSalvage:
             return unknown
         segment = copy.segment(log, self._cache)
         return lambda: evidence_of(copy.directory).end(BESIDE, segment)
-
-    def _mend_first_batches(self, copy: int) -> None:
-        """The first batch of a log has the log before it and its file name for neighbours."""
-        own = [number for number, one in enumerate(self.read) if one.copy == copy]
-        if self._has_trace(copy):
-            return
-        for before, number in pairwise(own):
-            one = self.read[number]
-            base = one.log.base
-            if base is None or self.read[before].facts.last != base - 1 or one.facts.is_renamed:
-                continue
-            finding = first_of_name(one.raw, one.facts, base, partial(self._end_of, one))
-            if finding is not None:
-                self._again(number, [finding])
 
     def _has_trace(self, copy: int) -> bool:
         return has_trace(self._copies[copy], self._logs_of(copy))

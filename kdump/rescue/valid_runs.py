@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
@@ -196,12 +196,6 @@ class ValidRunBuilder:
             if before is not None and before.first < run.first <= before.last:  # it overlaps: the epoch before ends
                 self.epochs[-1] = before._replace(last=run.first - 1)
             self.epochs.append(run)
-
-    def last_before(self, position: int) -> int | None:
-        """Return the last offset of the batch that ends at a position, None where none is known."""
-        runs = self.runs
-        k = bisect_right(runs.ends, position) - 1
-        return runs.lasts[k] if k >= 0 and runs.ends[k] == position else None
 
 
 def first_offset(window: Window, k: int, wrappers: Wrappers) -> int:
