@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.epoch_order import EpochsAround, ascend
+from kdump.format.batch.epoch_order import EpochsAround, ascend, goes_on_behind
 from kdump.format.checkpoint.producer_snapshot import THROWN_AWAY
 from kdump.format.kinds import FileKind
 from kdump.item import CheckedFile
@@ -42,6 +42,7 @@ class CheckpointFold:
     ) -> None:
         self._file = file
         self._around = EpochsAround() if around is None else around
+        self._newest = epochs[-1] if epochs else None
         self._epochs = [one.epoch for one in epochs]
         self._starts = [one.start_offset for one in epochs]
         self._floor = max([start_offset, *self._starts[:1]])
@@ -52,7 +53,7 @@ class CheckpointFold:
 
     @property
     def contradicts_all(self) -> bool:
-        """Whether the checkpoint contradicts each batch, and there are several."""
+        """Whether the checkpoint contradicts each batch, and there are several: one that is older does not."""
         return self._off > 1 and not self._agrees
 
     def step(self, window: Window) -> None:
@@ -86,7 +87,8 @@ class CheckpointFold:
             self._run = None
             self._agrees |= epoch == expected
             return
-        self._off += 1
+        assert self._newest is not None
+        self._off += not goes_on_behind(self._newest, epoch, first)
         if self._run != (epoch, expected):
             self._run = (epoch, expected)
             size, last = window.cell(k, layout.SIZE), window.cell(k, layout.LAST_OFFSET)

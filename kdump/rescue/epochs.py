@@ -14,6 +14,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kdump.format.batch.epoch_order import goes_on_behind
 from kdump.format.java_values import MAX_LONG
 from kdump.value import TupleValue
 
@@ -65,7 +66,7 @@ def branch_of(
         run = whole
         if doubted(run):
             continue
-        is_behind = bool(checkpoint) and run.epoch > checkpoint[-1].epoch and run.first >= checkpoint[-1].start_offset
+        is_behind = bool(checkpoint) and goes_on_behind(checkpoint[-1], run.epoch, run.first)
         if is_behind and run.batches < _SEVERAL:
             continue  # one wrong bit looks the same
         if checkpoint and run.last >= floor and not is_behind:
@@ -75,8 +76,8 @@ def branch_of(
                 agrees = agrees and run.batches < _SEVERAL
                 continue
             if last != run.epoch:
-                agrees = False
                 end = next(one.start_offset for one in checkpoint if one.epoch > run.epoch)
+                agrees = agrees and end > run.last_base >= 0  # a leader may begin inside of the last batch of another
                 run = run._replace(last=end - 1)
         kept.append(run)
     merged: list[EpochRun] = []

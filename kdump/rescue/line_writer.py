@@ -24,6 +24,8 @@ from kdump.rescue.valid_runs import batches_of, first_offset
 from kdump.rows.json_lines import row_json
 from kdump.rows.salvaged import Diverged, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.rows.verdict import Certainty, Loss
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.open_files import open_source
 from kdump.storage.own_files import OTHERS_WRITE
 from kdump.words.numbers import span
 
@@ -262,6 +264,13 @@ class LineWriter:
         data = self._work.metadata()
         if data is not None:
             writer.put_file(FileKind.PARTITION_METADATA.value, data)
+        raft = self._work.raft_files(max(start, writer.first_base), writer.end, writer.latest_epoch)
+        if raft is not None and raft.snapshot is not None and not raft.empties_log:
+            opened = open_source(raft.snapshot, follow=False)
+            if isinstance(opened, OpenFailure):
+                raise ChangedError(opened.sentence)
+            with opened:
+                writer.copy_file(os.path.basename(raft.snapshot), opened)
         dress(staging.directory, settings._replace(mode=settings.mode | (settings.mode & 0o444) >> 2), self._ops)
         dress(staging.rows_file, settings._replace(mode=settings.mode & ~OTHERS_WRITE), self._ops)
         self.rows.finish(self._known_end)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.rescue.destination import KEPT_BY, valued
-from kdump.rescue.raft_files import raft_files
 from kdump.rescue.step_sentences import SalvageOption, SalvageStepKind, placed
 from kdump.storage.log_dir import is_log_dir
 from kdump.storage.misplaced import renamed
@@ -91,9 +90,7 @@ def _options(
 ) -> Sequence[SalvageOption]:
     """What a person may do with a result, the best first; design.md has the same order for verify."""
     needs_id = False if beside.has_id else work.runs_kraft
-    raft = None
-    if result.partition.startswith(f"{METADATA_TOPIC}-"):
-        raft = raft_files(work.directories, result.log_start_offset, result.log_end_offset, beside.latest_epoch)
+    raft = work.raft_files(result.log_start_offset, result.log_end_offset, beside.latest_epoch)
     if work.there is not None:
         placing = tuple(_steps_there(work, work.there, result, path, beside))
         if work.is_for_another:
@@ -482,16 +479,16 @@ def _lowering(name: str, end: int) -> str:
 
 
 def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[ToldStep]:
-    """Yield what is to be copied beside a metadata log, file by file: the result has neither.
+    """Yield what is to be copied beside a metadata log, file by file: the result has only a snapshot that fits it.
 
     Source: KafkaRaftLog.truncateToLatestSnapshot, FileQuorumStateStore; Kafka 4.3.1.
     """
     if raft is None:
         return
-    if raft.snapshot is not None:
-        kind = SalvageStepKind.SNAPSHOT_AHEAD if raft.empties_log else SalvageStepKind.SNAPSHOT
-        yield kind.step(_copying(raft.snapshot, path), offset=raft.offset, end=result.log_end_offset)
-    elif result.log_start_offset:
+    if raft.snapshot is not None and raft.empties_log:
+        command = _copying(raft.snapshot, path)
+        yield SalvageStepKind.SNAPSHOT_AHEAD.step(command, offset=raft.offset, end=result.log_end_offset)
+    elif raft.snapshot is None and result.log_start_offset:
         yield SalvageStepKind.NO_SNAPSHOT.step(start=result.log_start_offset, path=path)
     vote = "without it the node may vote twice in one epoch"
     if len(raft.quorum) == 1:

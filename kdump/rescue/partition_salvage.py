@@ -6,7 +6,7 @@ import os
 from bisect import bisect_right
 from contextlib import suppress
 from functools import cached_property, partial
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from kdump.broker.awaiting_deletion import logs_awaiting_deletion
@@ -14,6 +14,7 @@ from kdump.broker.clusters import NO_POLICIES, TopicPolicies
 from kdump.broker.foreign import ForeignSegments, LogShape, SegmentOrigin, shown_end
 from kdump.broker.index_interval import infer_interval
 from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.batch.epoch_order import goes_on_behind
 from kdump.format.checkpoint.properties import encode_partition_metadata
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
@@ -36,7 +37,6 @@ from kdump.rescue.line import (
 from kdump.rescue.scanned_log import (
     ReadLog,
     ScannedLog,
-    first_of_name,
     last_base,
     lone_last,
     read_log,
@@ -47,7 +47,7 @@ from kdump.rescue.target import Made
 from kdump.storage.evidence import BESIDE, evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import first_in_header
-from kdump.storage.names import OFFSETS_TOPIC
+from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import real
@@ -60,10 +60,12 @@ if TYPE_CHECKING:
 
     from kdump.finding import Finding
     from kdump.format.batch.base_offset.header import LogEnd
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.read_limits import ReadLimits
     from kdump.rescue.destination import Destination, PartitionThere
     from kdump.rescue.partings import Branch, BranchBatch, Parting
+    from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.run_edges import EdgeBatch
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.rescue.valid_runs import EpochRun
@@ -294,7 +296,6 @@ class PartitionSalvage:
                 unread = evidence_of(copy.directory).rows_unread
                 self.problems += () if unread is None else (unread,)
                 self._leave_out_foreign(number)
-                self._mend_first_batches(number)
         self._judge_edges()
         self._tell_runs_apart()
         self._judge_epochs_of_edges()
@@ -443,14 +444,8 @@ class PartitionSalvage:
         """What a log tells about where it is from."""
         log, facts = one.log, one.facts
         end = (log.base or 0) if facts.last is None else facts.last + 1
-        runs = [(run.epoch, copy.epoch_at(run.first), copy.epoch_at(run.last)) for run in facts.epochs]
-        epochs, around = [epoch for epoch, _, _ in runs], copy.epochs_around(log, copy)
-        off = [
-            first is not None
-            and last is not None
-            and (epoch > last or (epoch < first and not around.begins_behind(first, 0)))
-            for epoch, first, last in runs
-        ]
+        epochs, around = [run.epoch for run in facts.epochs], copy.epochs_around(log, copy)
+        off = [self._is_off(copy, run, around) for run in facts.epochs]
         first = log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw)
         shape = LogShape(
             first_offset=first,
@@ -472,6 +467,16 @@ class PartitionSalvage:
             skips=False,
             shown_end=shown_end(copy.directory, end) if log.next_base is None else None,
         )
+
+    @staticmethod
+    def _is_off(copy: Copy, run: EpochRun, around: EpochsAround) -> bool:
+        """Whether the checkpoint of a copy contradicts the epoch of batches, and is not just older than they are."""
+        first, last = copy.epoch_at(run.first), copy.epoch_at(run.last)
+        if first is None or last is None:
+            return False
+        if run.epoch > last:
+            return not goes_on_behind(copy.epochs[-1], run.epoch, run.first)
+        return run.epoch < first and not around.begins_behind(first, 0)
 
     def _mend_by_copies(self) -> None:
         """A batch that fits neither neighbour may stand in another copy where it belongs: its base offset counts."""
@@ -540,20 +545,6 @@ class PartitionSalvage:
             return unknown
         segment = copy.segment(log, self._cache)
         return lambda: evidence_of(copy.directory).end(BESIDE, segment)
-
-    def _mend_first_batches(self, copy: int) -> None:
-        """The first batch of a log has the log before it and its file name for neighbours."""
-        own = [number for number, one in enumerate(self.read) if one.copy == copy]
-        if self._has_trace(copy):
-            return
-        for before, number in pairwise(own):
-            one = self.read[number]
-            base = one.log.base
-            if base is None or self.read[before].facts.last != base - 1 or one.facts.is_renamed:
-                continue
-            finding = first_of_name(one.raw, one.facts, base, partial(self._end_of, one))
-            if finding is not None:
-                self._again(number, [finding])
 
     def _has_trace(self, copy: int) -> bool:
         return has_trace(self._copies[copy], self._logs_of(copy))
@@ -1016,6 +1007,19 @@ class PartitionSalvage:
         if self.there is not None:
             return encode_partition_metadata(self.there.topic_id)
         return next((data for copy in self._copies if (data := copy.metadata()) is not None), None)
+
+    def raft_files(self, start: int, end: int, latest_epoch: int) -> RaftFiles | None:
+        """Return what the sources have beside a metadata log; None for another partition.
+
+        Args:
+            start, end: log start and end offset of the result.
+            latest_epoch: its newest leader epoch, below 0 for none.
+        """
+        if not self.name.startswith(f"{METADATA_TOPIC}-"):
+            return None
+        from kdump.rescue.raft_files import raft_files  # few partitions are of it
+
+        return raft_files(self.directories, start, end, latest_epoch)
 
     @property
     def end_evidence(self) -> EndEvidence:

@@ -16,11 +16,9 @@ from kdump.broker.missing.damage import last_offset
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.fold import unknown
-from kdump.format.batch.base_offset.header import LogEnd
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.batch.window import header_at
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.rescue.valid_runs import EpochRun, ValidRunBuilder, ValidRuns, Wrappers, batches_of
@@ -29,6 +27,7 @@ from kdump.value import TupleValue, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kdump.format.batch.base_offset.header import LogEnd
     from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.window import Window
     from kdump.format.read_limits import ReadLimits
@@ -341,7 +340,6 @@ class _Walk:
         self._around = around
         self._limits = limits
         self._base = base
-        self._known_end = known_end
         self.errors: list[Finding] = []
         self._gaps: list[Finding] = []
         self._findings: list[Finding] = []
@@ -428,19 +426,14 @@ class _Walk:
 
     def determined(self, next_base: int | None) -> list[Finding]:
         """Return the findings about header fields whose value is determined."""
-        found = []
-        for number, told in enumerate(self.errors):
-            finding = told
-            if not is_of_header(finding):
-                continue
-            if finding.is_unplaced:
-                finding = self._at_end(finding, next_base)
-            if self._lost_its_epoch(finding):
-                continue
-            if isinstance(finding.expected, int) and not _reaches_over(finding, next_base):
-                self.errors[number] = finding
-                found.append(finding)
-        return found
+        return [
+            one
+            for one in self.errors
+            if is_of_header(one)
+            and isinstance(one.expected, int)
+            and not self._lost_its_epoch(one)
+            and not _reaches_over(one, next_base)
+        ]
 
     def _lost_its_epoch(self, finding: Finding) -> bool:
         """Whether zeros have covered length and epoch of a batch: the CRC tells the length, and nobody the epoch."""
@@ -452,25 +445,6 @@ class _Walk:
         after = self._log.read_at(finding.position + finding.length + layout.LEADER_EPOCH_AT, 4)
         return any(after) and self._around.at(int.from_bytes(header[:8], "big")) != 0
 
-    def _at_end(self, finding: Finding, next_base: int | None) -> Finding:
-        """The last batch of a log has the batch before it and the end that something knows for neighbours."""
-        if finding.position is None or finding.length is None or finding.offset is None:
-            return finding
-        if finding.position + finding.length != self._log.size or self._gaps_between or finding.last_offset is None:
-            return finding
-        last = self._built.last_before(finding.position)
-        if last is None:
-            return finding
-        first = last + 1
-        after = first + finding.last_offset - finding.offset + 1
-        fits = first < after <= layout.LARGEST_OFFSET + 1
-        end = self._known_end() if next_base is None else LogEnd(next_base)
-        if not fits or end is None or after != end.offset:
-            return finding  # an overlap that a broker wrote looks the same to the batch before it
-        header = header_at(self._log, finding.position)
-        epoch = None if header is None else header[layout.LEADER_EPOCH]
-        return finding if self._around.begins(epoch, finding.offset) else finding.replace(expected=first)
-
     def facts(self) -> ScannedLog:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
         out: dict[int, list[Finding]] = {}
@@ -478,9 +452,6 @@ class _Walk:
             if one.position is not None and (Trait.UNREADABLE in one.code.traits or is_of_header(one)):
                 out.setdefault(one.position, []).append(one)
         built, places = self._built, self._wrong
-        if not built.lacks_records:
-            for finding in self._zeroed():
-                out.setdefault(finding.position or 0, []).append(finding)
         if out:
             built, bad = self._without(out)
             places = [*places, *bad]
@@ -503,33 +474,6 @@ class _Walk:
             begins_below=built.begins_below,
         )
 
-    def _zeroed(self) -> Iterator[Finding]:
-        """Batches behind zeros that have reached into their base offset: it is not above what lies before them."""
-        runs = self._built.runs
-        left: dict[int, int | None] = {(one.position or 0) + (one.length or 0): self._base for one in self._gaps}
-        left.update((one.position + one.length, one.last_offset) for one in self._wrong)
-        for at, (position, end) in enumerate(zip(runs.starts, runs.ends, strict=True)):
-            before = runs.lasts[at - 1] if at else left.get(position)
-            if position not in left or before is None or any(self._log.read_at(max(0, position - 8), 8)):
-                continue
-            header = self._log.read_at(position, layout.RECORDS_AT)
-            first = int.from_bytes(header[:8], "big")
-            if header[layout.MAGIC_AT] != layout.MAGIC_V2 or first > before:
-                continue
-            size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big") + layout.LOG_OVERHEAD
-            delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
-            after = int.from_bytes(self._log.read_at(position + size, 8), "big") if position + size < end else None
-            if first + delta + 1 != after:
-                yield Finding(
-                    Code.O03,
-                    self._log.name,
-                    position,
-                    size,
-                    offset=first,
-                    last_offset=first + delta,
-                    field="baseOffset",
-                )
-
     def _without(self, out: dict[int, list[Finding]]) -> tuple[ValidRunBuilder, list[BadBytes]]:
         kept, places = ValidRunBuilder(self._wrappers, self._base), []
         positions = sorted(out)
@@ -547,51 +491,6 @@ class _Walk:
                 places.append(_place_of(window, k, codes, self._wrappers, is_exact=not is_moved))
             kept.push(window, start, window.count)
         return kept, places
-
-
-def first_of_name(log: Source, facts: ScannedLog, base: int, behind: Callable[[], int | None]) -> Finding | None:
-    """Return the finding of a first batch whose base offset is not that of the file name.
-
-    A hole at the start of a log explains as much as a wrong base offset does: it counts as wrong only where it cannot
-    be, or where it fills the log up to what is behind it from the name on, and does not adjoin that as it is.
-
-    Args:
-        log: as it is.
-        facts: what it has.
-        base: base offset by the name, where the log before it ends.
-        behind: tells where the log is known to end; None where nobody knows.
-
-    Returns:
-        None where the batch may have its offset, and where it goes beyond the name: a new leader's batch that begins in
-        the log before is the first of a log as often. Source: LocalLog.roll.
-    """
-    header = log.read_at(0, layout.RECORDS_AT)
-    if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
-        return None
-    size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big", signed=True) + layout.LOG_OVERHEAD
-    first = int.from_bytes(header[:8], "big", signed=True)
-    delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big", signed=True)
-    is_place = any(one.position == 0 and one.length == size and not one.is_exact for one in facts.places)
-    is_well = facts.runs.begins_at_zero
-    if first <= base <= first + delta or not (is_place or is_well):
-        return None
-    has_next = is_well and facts.runs.ends[0] > size
-    after = int.from_bytes(log.read_at(size, 8), "big", signed=True) if has_next else behind()
-    fills = after == base + delta + 1
-    is_out = first + delta < base or (after is not None and first + delta >= after and base + delta < after)
-    if after == first + delta + 1 or not (fills or is_out):
-        return None
-    return Finding(
-        Code.O03,
-        log.name,
-        layout.OFFSET_AT,
-        size,
-        offset=first,
-        last_offset=first + delta,
-        field="baseOffset",
-        expected=base,
-        found=first,
-    )
 
 
 def last_base(one: ReadLog) -> int:

@@ -21,7 +21,7 @@ from kdump.format.index.transaction_index import TransactionIndex
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
@@ -284,9 +284,26 @@ class SegmentWriter:
 
     def put_file(self, name: str, data: bytes) -> None:
         """Write a whole file."""
-        fd = self._ops.create(self._directory, name)
+        self._put_pieces(name, [data])
+
+    def copy_file(self, name: str, source: Source) -> None:
+        """Write a whole file as another one is.
+
+        Args:
+            name: of the new one.
+            source: the other one.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        self._put_pieces(name, (source.read_at(at, _PIECE) for at in range(0, source.size, _PIECE)))
+
+    def _put_pieces(self, name: str, pieces: Iterable[bytes]) -> None:
+        fd, at = self._ops.create(self._directory, name), 0
         try:
-            self._ops.write(fd, data, 0)
+            for data in pieces:
+                self._ops.write(fd, data, at)
+                at += len(data)
             self._dress(fd)
             self._ops.sync(fd)
         finally:

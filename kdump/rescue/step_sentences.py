@@ -84,12 +84,7 @@ class SalvageStepKind(Enum):
     # --- the metadata log
     # a result of the metadata log
     STOP_NODE = "stop the broker that is to have {partition}"
-    # a source has a sound snapshot of the metadata log
-    SNAPSHOT = (
-        "the snapshot, which is sound, is not in the result: without it the state that offsets below {offset} had made "
-        "is gone where they are lost"
-    )
-    # the same, and a node empties the log because of it
+    # the newest sound snapshot of a metadata log is such that a node empties the log because of it
     SNAPSHOT_AHEAD = (
         "the snapshot, which is sound, is not in the result: without it the state that offsets below {offset} had made "
         "is gone where they are lost; the log ends at {end}, and the snapshot is ahead of it: a node of Kafka 4.3 then "
@@ -98,8 +93,8 @@ class SalvageStepKind(Enum):
     # no source has such a snapshot, and the metadata log does not begin at 0
     NO_SNAPSHOT = (
         "no source has a sound snapshot that reaches offset {start}, where the log begins: copy one, <20 digits>-<10 "
-        "digits>.checkpoint, from another controller or broker into {path}; without it the state that the offsets "
-        "below had made is gone"
+        "digits>.checkpoint, from another controller or broker into {path}; without it no node starts (L18), and the "
+        "state that the offsets below had made is gone"
     )
     # a source has a sound quorum-state
     QUORUM = "the quorum-state is not in the result: {vote}"

@@ -54,12 +54,14 @@ class _Out(TupleValue):
     position: int
     is_in_place: bool = False  # its copy has it among its batches
     is_moved: bool = False  # its base offset is wrong
+    beside: tuple[int, ...] = ()  # the first offsets with which it would adjoin what lies beside it
 
     def places(self) -> Iterator[tuple[int, int]]:
-        """Yield first and last offset as they are, and where its base offset is wrong those one bit away."""
+        """Yield first and last offset as they are; where its base offset is wrong those beside it and one bit away."""
         if self.first is None or self.last is None:
             return
         yield self.first, self.last
+        yield from ((first, self.last + first - self.first) for first in self.beside)
         stored = self.last if self.epoch < 0 else self.first  # magic 0 and 1 have no epoch
         for other in one_bit_from(stored, _WIDTH) if self.is_moved else ():
             yield self.first + other - stored, self.last + other - stored
@@ -186,7 +188,25 @@ def _damaged(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:
             offsets, records = (place.offset, place.last_offset), place.records or 0
             known = header[1], records, header[0], place.length, behind
             is_moved = Trait.MISPLACED.is_among(place.codes)
-            yield _Out(one.copy, *offsets, place.is_exact, *known, one.source, place.position, is_moved=is_moved)
+            beside = tuple(_beside(one, place)) if is_moved else ()
+            yield _Out(
+                one.copy, *offsets, place.is_exact, *known, one.source, place.position, is_moved=is_moved, beside=beside
+            )
+
+
+def _beside(one: ReadLog, place: BadBytes) -> Iterator[int]:
+    """The base offsets with which a batch would begin its log, or adjoin the batch before it or the one behind."""
+    if not place.position and one.log.base is not None:
+        yield one.log.base
+    runs, end = one.facts.runs, place.position + place.length
+    yield from (last + 1 for last, stop in zip(runs.lasts, runs.ends, strict=True) if stop == place.position)
+    if place.offset is not None and place.last_offset is not None:
+        span = place.last_offset - place.offset
+        yield from (
+            first - span - 1
+            for first, start in zip(runs.firsts, runs.starts, strict=True)
+            if first > span and start == end
+        )
 
 
 def _foreign(one: ReadLog, told: _Told, max_batch_bytes: int) -> Iterator[_Out]:

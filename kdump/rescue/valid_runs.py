@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from kdump.broker.foreign import times_of
@@ -82,6 +82,7 @@ class EpochRun(TupleValue):
     first: int
     last: int
     batches: int = 1
+    last_base: int = -1  # first offset of the last one; -1 where nobody has noted it
 
 
 class Wrappers:
@@ -178,32 +179,23 @@ class ValidRunBuilder:
         if traced >= 0:
             self.traced_to = max(self.traced_to, part.cell(traced, layout.LAST_OFFSET) + 1)
         if lowest == highest:
-            self._epoch(lowest, first, last, part.count)
+            self._epoch(EpochRun(lowest, first, last, part.count, part.cell(part.count - 1, layout.BASE_OFFSET)))
         else:
             for k in range(part.count):
-                self._epoch(
-                    part.cell(k, layout.LEADER_EPOCH),
-                    first_offset(part, k, self._wrappers),
-                    part.cell(k, layout.LAST_OFFSET),
-                    1,
-                )
+                first, last = first_offset(part, k, self._wrappers), part.cell(k, layout.LAST_OFFSET)
+                self._epoch(EpochRun(part.cell(k, layout.LEADER_EPOCH), first, last, last_base=first))
 
-    def _epoch(self, epoch: int, first: int, last: int, batches: int) -> None:
-        if epoch < 0:
+    def _epoch(self, run: EpochRun) -> None:
+        if run.epoch < 0:
             return
         before = self.epochs[-1] if self.epochs else None
-        if before is not None and before.epoch == epoch:
-            self.epochs[-1] = before._replace(last=max(last, before.last), batches=before.batches + batches)
+        if before is not None and before.epoch == run.epoch:
+            last, last_base = max((before.last, before.last_base), (run.last, run.last_base))
+            self.epochs[-1] = before._replace(last=last, batches=before.batches + run.batches, last_base=last_base)
         else:
-            if before is not None and before.first < first <= before.last:  # it overlaps: there the epoch before ends
-                self.epochs[-1] = before._replace(last=first - 1)
-            self.epochs.append(EpochRun(epoch, first, last, batches))
-
-    def last_before(self, position: int) -> int | None:
-        """Return the last offset of the batch that ends at a position, None where none is known."""
-        runs = self.runs
-        k = bisect_right(runs.ends, position) - 1
-        return runs.lasts[k] if k >= 0 and runs.ends[k] == position else None
+            if before is not None and before.first < run.first <= before.last:  # it overlaps: the epoch before ends
+                self.epochs[-1] = before._replace(last=run.first - 1)
+            self.epochs.append(run)
 
 
 def first_offset(window: Window, k: int, wrappers: Wrappers) -> int:

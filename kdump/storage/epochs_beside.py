@@ -89,7 +89,7 @@ class EpochsBeside(EpochsAround):
 
     @cached_property
     def batches_behind(self) -> Sequence[HeaderFacts]:
-        """The first two batches of the logs behind, in file order; fewer where there are none, or before damage."""
+        """The first two batches of the logs behind, in file order; fewer where there are none."""
         return _next_to(self._logs_behind, is_end=False)
 
     def begins_behind(self, epoch: int, position: int) -> bool:
@@ -157,8 +157,8 @@ def _at_end(path: str, *, is_end: bool) -> list[HeaderFacts] | None:
             found = found[-_SOME:] if is_end else found[:_SOME]
             if not is_end and len(found) == _SOME:
                 break
-        # what lies behind a gap was not read: of the batches before it the last ones are known, of those behind none is
-        return None if any(one.gap for one in wrong) and not (is_end and found) else found
+        # what lies behind a gap was not read: the batches before it are known, and no epoch falls behind it
+        return None if any(one.gap for one in wrong) and not found else found
     return None
 
 

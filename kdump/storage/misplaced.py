@@ -183,13 +183,17 @@ class _Search:
         blank = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
         firsts = {name: first for name in names if name not in blank and (first := self._first(name)) is not None}
         for name, after in pairwise([*names, layout.LARGEST_OFFSET + 1]):
-            if not name <= firsts.get(name, name) < after and self._leads_from_name(name):
+            if not name <= firsts.get(name, name) < after and self._leads_from_name(name, after):
                 firsts[name] = name
         blank |= {name for name in names if name not in firsts}  # nothing in it tells where it belongs
         suspects = set(self._suspects(names, firsts))
         # the name of another one that begins there: whose is it?
-        suspects |= {first for name in suspects if firsts.get(first := firsts[name], first) != first}
-        wholes = [whole for name in sorted(suspects) if (whole := self._whole(name)) is not None]
+        pairs = [(firsts[name], name) for name in suspects]
+        exchanged = {first: name for first, name in pairs if first in firsts and self._leads_from(first, name)}
+        suspects |= {first for first, _ in pairs if firsts.get(first, first) != first} | {*exchanged}
+        wholes = [
+            whole for name in sorted(suspects) if (whole := self._whole(name, base=exchanged.get(name))) is not None
+        ]
         wholes = [one if self._begins_all(one, names) else one.begun_at(suspects) for one in wholes]
         if not wholes:
             return {}
@@ -259,10 +263,21 @@ class _Search:
         """Whether a log is the first one, and begins where the leader-epoch-checkpoint does: no leader was before."""
         return one.span.name == names[0] and one.span.first in self._starts
 
-    def _leads_from_name(self, name: int) -> bool:
-        """Whether the first batch of a log ends right before the second one if it begins where the name says.
+    def _leads_from_name(self, name: int, after: int) -> bool:
+        """Whether the first batch of a log is in its place where that begins as the name says.
 
-        Two witnesses agree then: of that batch the base offset is wrong, and not the name.
+        Two witnesses agree then: of that batch the base offset is wrong, and not the name. Behind the only batch of a
+        log the next one begins at `after`.
+        """
+        return self._leads_from(name, name, after)
+
+    def _leads_from(self, name: int, base: int, after: int | None = None) -> bool:
+        """Whether the first batch of a log ends right before the second one if it begins at an offset, and else not.
+
+        Args:
+            name: of the log.
+            base: the offset.
+            after: where the next log begins; None where nobody knows.
         """
         with suppress(OSError):
             opened = open_source(self._path(name), follow=False)
@@ -270,8 +285,9 @@ class _Search:
                 with opened:
                     one = _header(opened, 0)
                     other = None if one is None else _header(opened, one.end)
-                if one is not None and other is not None and one.first is not None:
-                    return one.last + 1 != other.first == name + one.last - one.first + 1
+                behind = other.first if other is not None else after
+                if one is not None and one.first is not None and (other is not None or one.end == opened.size):
+                    return one.last + 1 != behind == base + one.last - one.first + 1
         return False
 
     @cached_property
@@ -298,12 +314,13 @@ class _Search:
             self._ends[name] = end_of_log(self._directory, name)
         return self._ends[name]
 
-    def _whole(self, name: int, after: int | None = None) -> _Whole | None:
+    def _whole(self, name: int, after: int | None = None, base: int | None = None) -> _Whole | None:
         """All of a log whose offsets ascend by themselves, but for a few batches that lie out of order; else None.
 
         Args:
             name: of the log.
             after: where the log behind it would begin; None where nobody knows.
+            base: below which no batch of it is right; None where nobody knows.
         """
         opened = open_source(self._path(name), follow=False)
         if isinstance(opened, OpenFailure):
@@ -323,7 +340,8 @@ class _Search:
 
         count = 0
         with opened, suppress(OSError):
-            walk = CheckedWalk(opened, note, next_base=after, max_batch_bytes=MAX_BATCH_BYTES)
+            segment = layout.UNKNOWN if base is None else base
+            walk = CheckedWalk(opened, note, segment=segment, next_base=after, max_batch_bytes=MAX_BATCH_BYTES)
             for window in walk.windows():
                 count += window.count
                 some = (*range(min(window.count, _MOST_WRONG + 1)), window.count - 1)
@@ -372,7 +390,8 @@ class _Search:
         if name < end and self._other_epochs(whole) == [True, False]:
             return None  # the last batch is where its name and its epoch have it: the first one is wrong
         is_theirs = {at: self._agrees(at, whole.span, base) for at in (base, name)}
-        if room.floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
+        is_free = not any(name < one <= first for one in self._untold)  # no other log begins between
+        if is_free and room.floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
             return None  # its name can be right
         closed_at = self._directory.closed_at if room.after is None else None
         if closed_at is not None and closed_at < end:
@@ -385,7 +404,7 @@ class _Search:
         has_neighbour = room.has_before or room.after is not None or first in self._starts
         may_have_holes = whole.has_holes and base in witnesses
         is_exchanged = base in found and found[base].base == name
-        can_be = room.floor <= name < (room.after or name + 1)
+        can_be = is_free and room.floor <= name < (room.after or name + 1)
         meets = meets or (not can_be and (room.after == end or (room.has_before and room.floor == first)))
         is_orphan = not can_be and (base in witnesses or first in self._starts)
         if not (any(is_theirs.values()) or (meets and has_neighbour) or may_have_holes or is_exchanged or is_orphan):

@@ -802,14 +802,17 @@ def copied(steps: list[str]) -> list[str]:
     return [words[0] for _, words in found]
 
 
-def test_the_newest_sound_snapshot_and_the_quorum_state_of_a_metadata_log_are_copied_beside_the_result(
-    tmp_path: Path,
-) -> None:
+def taken_along(root: Path) -> dict[str, bytes]:
+    """The snapshots of a salvaged metadata log."""
+    return {one.name: one.read_bytes() for one in (root / "out" / "__cluster_metadata-0").glob("*.checkpoint")}
+
+
+def test_the_newest_sound_snapshot_of_a_metadata_log_goes_along_and_the_quorum_state_is_told(tmp_path: Path) -> None:
     (source,) = metadata_of(tmp_path, "a")
     steps = steps_of(tmp_path, [source])
-    assert copied(steps) == [f"a/__cluster_metadata-0/{NEWEST}", "a/__cluster_metadata-0/quorum-state"]
-    assert "without it the state that offsets below 333 had made is gone" in steps[1]
-    assert "without it the node may vote twice in one epoch" in steps[2]
+    assert copied(steps) == ["a/__cluster_metadata-0/quorum-state"]
+    assert taken_along(tmp_path) == {NEWEST: (source / NEWEST).read_bytes()}
+    assert "without it the node may vote twice in one epoch" in steps[1]
     assert "empties the log" not in steps[1]
     assert steps_of(tmp_path, [source]) == steps
     for file in copied(steps):
@@ -832,8 +835,9 @@ def test_a_snapshot_that_is_damaged_is_not_put_beside_a_salvaged_metadata_log(ha
     (source / NEWEST).write_bytes(data[:cut])
     (source / "quorum-state").write_bytes(b"{")
     steps = steps_of(tmp_path, [source])
-    assert copied(steps) == [f"a/__cluster_metadata-0/{FIRST}"]
-    assert "no source has a sound quorum-state: without it the node may vote twice" in steps[2]
+    assert copied(steps) == []
+    assert [*taken_along(tmp_path)] == [FIRST]
+    assert "no source has a sound quorum-state: without it the node may vote twice" in steps[1]
 
 
 def test_a_snapshot_ahead_of_a_salvaged_metadata_log_is_told_to_empty_that(tmp_path: Path) -> None:
@@ -842,25 +846,42 @@ def test_a_snapshot_ahead_of_a_salvaged_metadata_log_is_told_to_empty_that(tmp_p
     (source / name(0)).write_bytes(log[:15000])
     (step,) = (one for one in steps_of(tmp_path, [source]) if NEWEST in one)
     assert "a node of Kafka 4.3 then empties the log and goes on from the snapshot, at offset 333" in step
+    assert taken_along(tmp_path) == {}
 
 
 def test_each_node_keeps_its_own_quorum_state_and_all_may_have_the_newest_snapshot(tmp_path: Path) -> None:
     sources = metadata_of(tmp_path, "a", "b")
     (sources[0] / NEWEST).unlink()
     steps = steps_of(tmp_path, sources)
-    assert copied(steps) == [f"b/__cluster_metadata-0/{NEWEST}"]
+    assert [*taken_along(tmp_path)] == [NEWEST]
     files = ", ".join(f"{node}/__cluster_metadata-0/quorum-state" for node in "ab")
-    assert f"copy to each node its own quorum-state, into its __cluster_metadata-0: {files}" in steps[2]
+    assert f"copy to each node its own quorum-state, into its __cluster_metadata-0: {files}" in steps[1]
 
 
 def test_a_metadata_log_that_begins_late_asks_for_a_snapshot_that_reaches_it(tmp_path: Path) -> None:
     (source,) = metadata_of(tmp_path, "a")
-    parts = [(offset, data) for offset, data in intact((source / name(0)).read_bytes()) if offset >= 400]
-    (source / name(0)).unlink()
-    (source / name(parts[0][0])).write_bytes(b"".join(data for _, data in parts) + TORN)
+    begin = begun_at(source, 400)
     steps = steps_of(tmp_path, [source])
     assert copied(steps) == ["a/__cluster_metadata-0/quorum-state"]
-    assert f"no source has a sound snapshot that reaches offset {parts[0][0]}, where the log begins" in steps[1]
+    assert f"no source has a sound snapshot that reaches offset {begin}, where the log begins" in steps[1]
+    assert "without it no node starts (L18)" in steps[1]
+    assert taken_along(tmp_path) == {}
+
+
+def test_a_salvaged_metadata_log_that_begins_late_has_the_snapshot_that_a_node_starts_with(tmp_path: Path) -> None:
+    (source,) = metadata_of(tmp_path, "a")
+    begun_at(source, 300)
+    steps_of(tmp_path, [source])
+    assert [*taken_along(tmp_path)] == [NEWEST]
+    assert run_kdump(["verify", "out"], tmp_path).exit == 0
+
+
+def begun_at(source: Path, offset: int) -> int:
+    """Let a metadata log begin at an offset or above, and end torn; return where it begins."""
+    parts = [one for one in intact((source / name(0)).read_bytes()) if one[0] >= offset]
+    (source / name(0)).unlink()
+    (source / name(parts[0][0])).write_bytes(b"".join(data for _, data in parts) + TORN)
+    return parts[0][0]
 
 
 # --- what it went on without --------------------------------------------------------------------------------------

@@ -41,6 +41,17 @@ def ascend(epochs: Sequence[EpochEntry]) -> bool:
     return all(one.epoch < other.epoch and one.start_offset < other.start_offset for one, other in pairwise(epochs))
 
 
+def goes_on_behind(newest: EpochEntry, epoch: int, offset: int) -> bool:
+    """Tell whether a batch goes on behind a leader-epoch-checkpoint, which may be older than it.
+
+    Args:
+        newest: the last entry.
+        epoch: of the batch.
+        offset: the first one of it.
+    """
+    return epoch > newest.epoch and offset >= newest.start_offset
+
+
 class EpochsAround:
     """What lies around a log says of the leader epochs of its batches.
 

@@ -110,8 +110,9 @@ def _judged(
         for known, first in ((copies[0], its.first), (copies[1], one.first))
         for copy in known
     )
-    if not (one.sequence >= 0 or reaches or _is_one_bit_off(one, its)):  # no other batch has a producer's sequences
-        return
+    is_at_home = all(any(map(_adjoins, side)) for side in (mine, other))  # several wrong bits do not make that
+    if not (one.sequence >= 0 or _is_one_bit_off(one, its) or (reaches and not is_at_home)):
+        return  # of a producer with sequences no other batch has the same ones
     wrong, right = _wrong_side(mine, other, logs, prefer)
     for row, _, _ in wrong:
         yield row.log, row.moved_to(right[0].row.first, logs[row.log].source.name)
@@ -145,6 +146,12 @@ def _may_be_at(one: Neighbourhood, log: CopyLog, first: int) -> bool:
     before = log.before if one.before is None else one.before.last
     after = log.stop if one.after is None else one.after.first
     return before < first and first + one.row.last - one.row.first < after
+
+
+def _adjoins(one: Neighbourhood) -> bool:
+    """Whether a batch adjoins one beside it in its log."""
+    is_behind = one.before is not None and one.before.last + 1 == one.row.first
+    return is_behind or (one.after is not None and one.after.first == one.row.last + 1)
 
 
 def _is_one_bit_off(one: SeenBatch, other: SeenBatch) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch.header_judge import OLDER, ONE_BIT, bits_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kdump.format.batch.base_offset.header import Before, Ends, HeaderFacts, Waiting
 
@@ -98,13 +98,16 @@ def _cost_of(waiting: Sequence[Waiting], start: int, stop: int) -> int:
     return _WRONG * (stop - start) + legacy
 
 
-def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) -> int:
+def that_fill_the_end(
+    waiting: Sequence[Waiting], before: Before, ends: Ends, begins: Callable[[int | None, int | None], bool]
+) -> int:
     """Return how many of the last, which reach over the end of the log as they are, fill what is left up to it.
 
     That is where the next segment begins, or where other files know the log to end: these may be older, so that one bit
     of each base offset must explain it there, or fewer wrong fields than older files. No log had an end between two of
     its batches, but after a truncation. The header of a damaged batch before them counts where it adjoins what lies
-    before it, and each of them is wrong.
+    before it, and each of them is wrong. One batch also fills it from where the leader-epoch-checkpoint begins its
+    epoch, and one that begins among the offsets before it, where the next segment begins behind it.
     """
     if ends.known is None:
         return 0
@@ -116,6 +119,9 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
         size += one.batch.span + 1
         left = waiting[-count - 1].batch if count < len(waiting) else before.good
         begin = before.segment if left is None else left.last + 1
+        place = ends.known - size
+        if count == 1 and place > begin and begins(one.batch.epoch, place):
+            begin = place
         if one.is_lost:
             damaged = one.damaged
             if damaged is None or damaged.first != begin or before.is_open:
@@ -136,7 +142,9 @@ def that_fill_the_end(waiting: Sequence[Waiting], before: Before, ends: Ends) ->
             or (ends.next_base is not None and (all(costs) or not one.is_lost))
         )
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
-        if is_explained and reaches and ends.known not in firsts:
+        reaches |= count == 1 and ends.next_base is not None and one.batch.begin < begin and waiting[-1].may_be
+        is_behind = ends.known in firsts  # then these files may be older than it, where more than one bit is wrong
+        if is_explained and reaches and (not is_behind or (is_one_bit and count == 1 and not one.is_lost)):
             return count
         if one.is_lost:
             break

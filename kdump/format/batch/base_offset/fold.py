@@ -234,13 +234,14 @@ class OffsetFold:
             return
         known, behind = self._ends.known, 0
         is_over = known is not None and any(one.batch.last >= known for one in waiting)
+        is_over |= self._ends.next_base is not None and calm < len(waiting)
         is_over = is_over and not (is_sure or self._doubt.is_lost)
         if calm < len(waiting) or is_over:
             waiting = self._with_spans(waiting)
         if is_over:
             from kdump.format.batch.base_offset.chain import that_fill_the_end  # few logs need it
 
-            behind = that_fill_the_end(waiting, self._before, self._ends)
+            behind = that_fill_the_end(waiting, self._before, self._ends, self._begins)
         self._ends = self._ends._replace(filled=self._ends.known if behind else None)
         some = waiting[: len(waiting) - behind]
         self._judge(waiting, *self._right_ones(some, calm - behind, is_sure=is_sure))
