@@ -29,6 +29,7 @@ from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import SWAP
 from kdump.storage.segment import UnreadableError
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -209,7 +210,7 @@ class LogReader:
             timeless: leave times out that only the data tells, and do not read it for them.
             is_tiered: the log begins in remote storage, below its first segment here.
         """
-        end = self._end_offset()
+        end = self.end_offset()
         offset = self.files.directory.log_start if start is None else min(start, end)  # no DeleteRecords goes further
         first = offset if is_tiered else max(offset, self.files.bases[0])
         if first > end and not self._is_told:
@@ -224,7 +225,12 @@ class LogReader:
         ]
         return RetentionFacts(segments, first, end, end if watermark is None else min(max(watermark, first), end))
 
-    def _end_offset(self) -> int:
+    def end_offset(self) -> int:
+        """Return the end of the log.
+
+        Raises:
+            UnreadableError: its last segment cannot be read.
+        """
         last = len(self.files.bases) - 1
         seen = self.outline(last)
         if seen is None:
@@ -351,6 +357,47 @@ def producers_at(files: LogFiles, end_offset: int) -> Mapping[int, ProducerState
     return known.entries
 
 
+class FirstOpen(TupleValue):
+    """The transaction without an end that began first: its first offset is the last stable one."""
+
+    producer_id: int
+    first_offset: int
+
+
+def earliest_open(producers: Mapping[int, ProducerStateEntry]) -> FirstOpen | None:
+    """Return what keeps readers of committed data waiting, and the cleaner; None for nothing.
+
+    Args:
+        producers: by their id, at the end of a log.
+
+    Source: ProducerStateManager.firstUnstableOffset.
+    """
+    opened = [one for one in producers.values() if one.current_txn_first_offset >= 0]
+    first = min(opened, key=lambda one: one.current_txn_first_offset, default=None)
+    return None if first is None else FirstOpen(first.producer_id, first.current_txn_first_offset)
+
+
+def waits_for(reader: LogReader) -> FirstOpen | None:
+    """Return the transaction at whose first offset a read_committed consumer stands; None for none.
+
+    The newest snapshot is gone on from, as a broker does it; where there is none the whole log tells.
+
+    Args:
+        reader: of the log.
+
+    Raises:
+        OSError: a snapshot, or a log behind it, cannot be read.
+        UnreadableError: a log cannot be.
+    """
+    files, end = reader.files, reader.end_offset()
+    start, known = _newest(files, end)
+    if start is None:
+        start, known = files.bases[0], Producers.empty(files.bases[0])
+    if start == end:
+        return earliest_open(known.entries)
+    return earliest_open(_replayed(files, known, start).entries)
+
+
 def _newest(files: LogFiles, end_offset: int) -> tuple[int | None, Producers]:
     """The newest snapshot that can be read. Source: ProducerStateManager.loadFromSnapshot."""
     listing = files.directory.listing
@@ -414,7 +461,7 @@ def cleanable_part(
         config: of its topic.
         now: the clock, ms.
     """
-    open_at = [one.current_txn_first_offset for one in producers.values() if one.current_txn_first_offset >= 0]
-    stable = min([log.high_watermark, *open_at])
+    opened = earliest_open(producers)
+    stable = log.high_watermark if opened is None else min(log.high_watermark, opened.first_offset)
     checkpoint = files.log_dir.offset(FileKind.CLEANER, files.key) if files.key is not None else None
     return cleanable(log, checkpoint, stable, config, now, files.first_timestamp)

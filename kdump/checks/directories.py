@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names, check_strays
@@ -85,10 +86,11 @@ class DirectoryCheck:
         if file.name.kind in _LOG_DIR_KINDS:
             yield from check_text(self.log_dir.file(file.name.kind))
         elif os.path.basename(file.path) == BOOTSTRAP:
-            from kdump.checks.raft_log import check_snapshot
+            from kdump.checks.raft_log import bootstrap_unusable, check_snapshot
             from kdump.storage.raft_snapshots import to_copy
 
-            for one in check_snapshot(file.path, options):
+            of_node = bootstrap_unusable(file.path, options.rules, options.limits)
+            for one in chain(of_node, check_snapshot(file.path, options)):
                 yield to_copy(one) if isinstance(one, Finding) else one
 
     @property

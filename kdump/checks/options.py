@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.clusters import TopicPolicies, policies_beside
+from kdump.broker.releases import rules_of
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.broker.load.facts import Start
     from kdump.broker.load.log_manager import LoadSettings
+    from kdump.broker.releases import Rules
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.server_properties import NodeSettings
 
@@ -42,6 +44,11 @@ class VerifyOptions(Value):
     def predicts(self) -> bool:
         """Whether a start is predicted."""
         return self.is_auto or bool(self.starts)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the release of the broker, the newest known where nobody names one."""
+        return rules_of() if self.settings is None else self.settings.config.rules
 
     @property
     def limits(self) -> ReadLimits:

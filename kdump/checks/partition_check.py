@@ -373,12 +373,14 @@ class PartitionCheck:
         yield from self._of_directory(options)
         is_begun = True
         if self._is_raft_log and self._bases:
-            from kdump.checks.raft_log import snapshot_ahead, snapshot_missing
+            from kdump.checks.raft_log import refused_record, snapshot_ahead, snapshot_missing
 
             yield from snapshot_ahead(self.directory, self._last_end)
             missing = snapshot_missing(self.directory, self._start)
             is_begun = not missing
             yield from missing
+            if is_begun and self._is_read and not self._is_damaged:
+                yield from refused_record(self.directory, options.rules, options.limits)
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key
@@ -452,9 +454,11 @@ class PartitionCheck:
                     yield self._without_log(path, file.name.base_offset or 0)
                 yield CheckedFile(path, kind, self._size(path))
             elif kind is FileKind.CHECKPOINT:
-                from kdump.checks.raft_log import check_snapshot
+                from kdump.checks.raft_log import check_snapshot, snapshot_ends
 
                 yield from check_snapshot(path, options)
+                if self._is_raft_log and file.name.is_live:
+                    yield from snapshot_ends(path, self.directory)
             else:
                 for one in check_text(directory.file(name, kind)):
                     is_of_id = isinstance(one, Finding) and one.code is Code.K05 and self._only is None

@@ -84,7 +84,8 @@ def predict(
         Predictions; what cannot be read; and of a node why it ends, or goes on without the directory: see `of_brokers`.
     """
     assert options.settings is not None
-    manager = LogManager(log_dir, runs_kraft=options.node is not None and options.node.runs_kraft)
+    runs_kraft = options.node is not None and options.node.runs_kraft
+    manager = LogManager(log_dir, runs_kraft=runs_kraft, rules=options.rules)
     starts = coming_starts(log_dir) if options.is_auto else options.starts
     found: list[list[Prediction]] = []  # of each partition, start by start
     causes: dict[str, list[Cause]] = {start.value: list(manager.causes) for start in starts}
@@ -398,7 +399,16 @@ def _refused(directory: PartitionDir, settings: LoadSettings) -> Cause | None:
     if found is None:
         return None
     java_class = found.exception.partition(":")[0]
-    return Cause(Stops.BROKER, f"{java_class}: {found.what}", found.path, is_first=True, after=directory.path)
+    code = "" if found.is_of_release else Code.L21.name
+    return Cause(
+        Stops.BROKER,
+        f"{java_class}: {found.what}",
+        found.path,
+        is_first=True,
+        code=code,
+        file=found.path if code else "",
+        after=directory.path,
+    )
 
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], release: str) -> Prediction:

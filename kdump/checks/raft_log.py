@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.broker.load.bootstrap import bootstrap_failure
+from kdump.broker.load.raft_records import ends_of, records_failure
+from kdump.broker.load.release_refusal import refusal
 from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import CheckedFile
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.open_files import open_source
 from kdump.storage.raft_snapshots import COPY, is_ahead, raft_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.broker.releases import Rules
     from kdump.checks.options import VerifyOptions
+    from kdump.format.read_limits import ReadLimits
     from kdump.storage.partition_dir import PartitionDir
 
 _ELSEWHERE = "restore from another controller or broker"
@@ -59,6 +65,82 @@ def check_snapshot(path: str, options: VerifyOptions) -> Iterator[Finding | Open
             yield result
         elif isinstance(result, SegmentSummary) and FileKind.LOG in result.sizes:
             yield CheckedFile(path, FileKind.CHECKPOINT, result.sizes[FileKind.LOG])
+
+
+def snapshot_ends(path: str, directory: PartitionDir) -> Iterator[Finding]:
+    """Yield what is wrong with a snapshot that lacks its header or its footer.
+
+    Args:
+        path: of it.
+        directory: of the metadata log.
+
+    Reports: L20.
+
+    Source: RecordsSnapshotReader, MetadataLoader.handleLoadSnapshot.
+    """
+    source = directory.cache.open(path, follow=False)
+    if isinstance(source, OpenFailure):
+        return
+    try:
+        has_header, has_footer = ends_of(source)
+        failure = records_failure(source)
+    except OSError:
+        return  # it is said where it is read
+    if has_header and has_footer:
+        return
+    lacks = " and ".join([*([] if has_header else ["header"]), *([] if has_footer else ["footer"])])
+    what = f"the snapshot has no {lacks}: {'nothing' if not source.size else 'not all'} of it was written"
+    snapshots = raft_snapshots(directory.listing.files)
+    if snapshots and snapshots[-1].name != os.path.basename(path):
+        does = f"no node reads it while {snapshots[-1].name} is here"
+    elif failure is not None:
+        does = f"a node that reads it does not start, with {failure}"
+    else:
+        does = "a node takes what is left for the whole state, and says nothing"
+    yield Finding(Code.L20, path, 0, source.size, values={"what": what, "does": does})
+
+
+def bootstrap_unusable(path: str, rules: Rules, limits: ReadLimits) -> Iterator[Finding]:
+    """Yield what is wrong with a bootstrap.checkpoint of which a node does not start.
+
+    Args:
+        path: of it.
+        rules: of the release of the node.
+        limits: of what is read.
+
+    Reports: L20.
+    """
+    source = open_source(path)
+    if isinstance(source, OpenFailure):
+        return
+    try:
+        failure = bootstrap_failure(source, rules, limits)
+    except OSError:
+        return  # it is said where it is read
+    finally:
+        source.close()
+    if failure is not None:
+        what = "no metadata.version can be read in it"
+        yield Finding(Code.L20, path, values={"what": what, "does": f"a node does not start, with {failure}"})
+
+
+def refused_record(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Iterator[Finding]:
+    """Yield the record that no node can apply, of whatever release.
+
+    Args:
+        directory: of the metadata log.
+        rules: of the release of the node.
+        limits: of what is read.
+
+    Reports: L21.
+    """
+    try:
+        found = refusal(directory, rules, limits)
+    except OSError:
+        return  # it is said where it is read
+    if found is not None and not found.is_of_release:
+        values: dict[str, int | str | None] = {"record": found.offset, "exception": found.exception}
+        yield Finding(Code.L21, found.path, found.position, found.size, offset=found.offset, values=values)
 
 
 def _of_snapshot(name: str, directory: PartitionDir, end: int) -> str:

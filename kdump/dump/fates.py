@@ -11,21 +11,23 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.producer.transaction_fates import COMMITTED, IN_DOUBT
+from kdump.broker.cleaner.cleaner_manager import reason
+from kdump.broker.cleaner.tombstones import UNTIL, has_horizon, legacy_horizon, tombstone_of
+from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT
 from kdump.dump.checked import open_walk
-from kdump.dump.transaction_outcomes import NOBODY_KNOWS, Outcomes, say_doubts
-from kdump.finding import Code, Finding, Trait, ignore
+from kdump.dump.last_stable import last_stable, log_reader
+from kdump.dump.transaction_outcomes import NOBODY_KNOWS, OPEN, Outcomes, say_doubts
+from kdump.finding import Code, Finding, Trait
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.right import unplaced
 from kdump.format.batch.walk import settled_windows
-from kdump.format.batch.window import HEADERS_WINDOW, Buffer, Window
-from kdump.format.java_values import as_long
+from kdump.format.java_values import MAX_LONG, as_long
 from kdump.format.read_limits import HELD_KEY_BYTES
 from kdump.format.record.chunk import KEPT, Chunk, Fate
 from kdump.format.record.reader import RecordReader
-from kdump.format.source import BytesSource
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue, Value
@@ -35,9 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from kdump.broker.config import Config
+    from kdump.broker.cleaner.cleaner_manager import Cleanable
+    from kdump.broker.config import Config, TopicConfig
+    from kdump.broker.log_facts import LogReader
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.input_file import InputFile
+    from kdump.format.batch.window import Window
 
 _MOST_KEYS = 500_000
 _MOST_OFFSETS = 8_000_000  # of records of these keys
@@ -171,8 +176,11 @@ class RecordFates:
         self._doubts: dict[str, int] = {}
         self._not_read: list[_NotRead] = []
         self._more_not_read = 0
-        self._policy = _policy(logs[0], wanted)
-        self._start, self._deleted = _retention(logs[0], options, wanted, self._policy)
+        reader = log_reader(logs[0], options.max_batch_bytes)
+        self._cleaning = Cleaning(logs[0], reader, wanted)
+        self._policy = self._cleaning.policy
+        self._start, self._deleted = _retention(logs[0], reader, wanted, self._policy)
+        self._waits = last_stable(logs[0], reader)
         if found.keys:
             for number, log in enumerate(self._outcomes.logs):
                 self._learn(number, log)
@@ -198,6 +206,7 @@ class RecordFates:
             what = f"{places}{more} cannot be read: a newer record of a key may be there"
             where = self._not_read[0].path if len(self._not_read) == 1 else os.path.dirname(self._path) or self._path
             yield OpenFailure(where, "skipped", f"{where}: {what}")
+        yield from self._cleaning.when()
 
     def of(self, log: InputFile, chunk: Chunk) -> list[Fate]:
         """Return what became of each record of a chunk.
@@ -219,31 +228,29 @@ class RecordFates:
             is_control = _has(window, k, layout.CONTROL_FLAG)
             sought = self._found.keys.get(key) if key is not None and not is_control else None
             after = None if sought is None else sought.offsets
-            at = 0 if after is None else bisect_right(after, offset)
-            superseded = after[at] if after is not None and at < len(after) else None
-            deleted = None if log.log_base is None else self._deleted.get(log.log_base)
-            is_sound = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+            place = 0 if after is None else bisect_right(after, offset)
+            superseded = after[place] if after is not None and place < len(after) else None
             doubt = None
             if transaction in NOBODY_KNOWS:
                 transaction = None if transaction == IN_DOUBT else transaction
                 doubt = self._outcomes.hole_behind(log.path, window, k)
                 self._doubts[doubt] = self._doubts.get(doubt, 0) + 1
-            has_no_key = rows[number * layout.RECORD_WIDTH + layout.R_KEY_SIZE] < 0 and not is_control
-            no_key = has_no_key and self._policy is not None and "compact" in self._policy
-            is_judged = self._policy is not None
-            below = offset < self._start
-            fates.append(
-                Fate(
-                    transaction,
-                    below,
-                    superseded,
-                    deleted_at=deleted,
-                    is_sound=is_sound,
-                    no_key=no_key,
-                    is_judged=is_judged,
-                    doubt=doubt,
-                )
+            fate = Fate(
+                transaction,
+                offset < self._start,
+                superseded,
+                deleted_at=None if log.log_base is None else self._deleted.get(log.log_base),
+                is_sound=window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC),
+                is_judged=self._policy is not None,
+                doubt=doubt,
+                waits_for=None if self._waits is None or offset < self._waits.first_offset else self._waits,
             )
+            if self._cleaning.is_done:
+                has_key, has_value = rows[at + layout.R_KEY_SIZE] >= 0, rows[at + layout.R_VALUE_SIZE] >= 0
+                fate = self._cleaning.of(
+                    log, window, k, fate, is_control=is_control, has_key=has_key, has_value=has_value
+                )
+            fates.append(fate)
         return fates
 
     def _learn(self, number: int, log: InputFile) -> None:
@@ -351,35 +358,110 @@ def _sound(window: Window, unplaced: set[int]) -> Window:
     return window.some(rows, len(rows) // width)
 
 
-def _policy(log: InputFile, wanted: FateOptions) -> frozenset[str] | None:
-    """The cleanup.policy of the topic, None where nobody knows it."""
-    directory = log.directory
-    topic = None if directory.parsed is None else directory.parsed.topic
-    return wanted.config.policy(topic, directory.log_dir, directory.topic_id).now
+class Cleaning:
+    """Knows what compaction makes of the records of a partition, besides those that newer ones supersede.
+
+    Args:
+        log: one of its logs.
+        reader: of all of them; None where they cannot be read.
+        wanted: what decides besides the files.
+
+    Attributes:
+        policy: the cleanup.policy of the topic, None where nobody knows it.
+        is_done: the topic is compacted.
+    """
+
+    def __init__(self, log: InputFile, reader: LogReader | None, wanted: FateOptions) -> None:
+        directory = log.directory
+        topic = None if directory.parsed is None else directory.parsed.topic
+        self.policy = wanted.config.policy(topic, directory.log_dir, directory.topic_id).now
+        self.is_done = self.policy is not None and "compact" in self.policy
+        self._directory, self._reader, self._wanted = directory, reader, wanted
+        self._has_tombstones = False  # records were asked for that wait for a pass
+
+    def of(
+        self, log: InputFile, window: Window, k: int, fate: Fate, *, is_control: bool, has_key: bool, has_value: bool
+    ) -> Fate:
+        """Return a fate with what compaction makes of the record.
+
+        Args:
+            log, window, k: the batch of the record.
+            fate: what is known without compaction.
+            is_control: it is a marker, or another control record.
+            has_key, has_value: they are not null.
+        """
+        magic, flags = window.cell(k, layout.MAGIC), window.cell(k, layout.ATTRIBUTES)
+        if is_control:
+            if not has_horizon(magic, flags):
+                return fate.replace(is_marker=True)
+        elif not has_key:
+            return fate.replace(no_key=True)
+        elif has_value or fate.superseded_by is not None or fate.transaction in (ABORTED, OPEN):
+            return fate
+        self._has_tombstones = True
+        horizon, is_old = window.cell(k, layout.BASE_TIMESTAMP), False
+        if magic < layout.MAGIC_V2 and log.log_base is not None:
+            is_old = self._modified.get(log.log_base, MAX_LONG) <= self._legacy_horizon
+        what = tombstone_of(magic, flags, horizon, self._wanted.now, drop_legacy=is_old)
+        return fate.replace(tombstone=what, tombstone_until=horizon if what == UNTIL else None)
+
+    def when(self) -> Iterator[OpenFailure]:
+        """Yield whether a pass is due, for tombstones that were asked for."""
+        if self._has_tombstones and self._facts is not None:
+            part, config = self._facts[2:]
+            path = self._directory.path
+            yield OpenFailure(
+                path, "skipped", f"{path}: tombstones go in passes of the cleaner: {reason(part, config)}"
+            )
+
+    @cached_property
+    def _facts(self) -> tuple[dict[int, int], int, Cleanable, TopicConfig] | None:
+        """Times of the logs, the horizon of magic 0 and 1, what may be cleaned, settings; None where nothing tells."""
+        from kdump.broker.log_facts import cleanable_part, producers_at
+
+        reader = self._reader
+        if reader is None or reader.files.topic is None:
+            return None
+        files = reader.files
+        try:
+            config = self._wanted.config.on(reader.files.topic, self._directory.log_dir).of_topic(reader.files.topic)
+            facts = reader.facts(None, None, {})
+            known = producers_at(files, facts.end_offset)
+            part = cleanable_part(files, facts, known, config, self._wanted.now)
+            times = [reader.modified(number) for number in range(len(files.bases))]
+        except (UnreadableError, OSError):
+            return None
+        horizon = legacy_horizon(files.bases, times, part.first_dirty_offset, config.delete_retention_ms)
+        return dict(zip(files.bases, times, strict=True)), horizon, part, config
+
+    @property
+    def _modified(self) -> dict[int, int]:
+        return {} if self._facts is None else self._facts[0]
+
+    @property
+    def _legacy_horizon(self) -> int:
+        return 0 if self._facts is None else self._facts[1]
 
 
 def _retention(
-    log: InputFile, options: DumpOptions, wanted: FateOptions, policy: frozenset[str] | None
+    log: InputFile, reader: LogReader | None, wanted: FateOptions, policy: frozenset[str] | None
 ) -> tuple[int, dict[int, int | None]]:
     """The log start offset, and by base offset when retention deletes a segment; nothing where files cannot be read."""
-    from kdump.broker.log_facts import LogFiles, LogReader
     from kdump.broker.remote_copy import tiered_facts
     from kdump.broker.retention import first_deleted
 
     directory = log.directory
     name = directory.parsed
+    if reader is None or reader.files.topic is None or (name is not None and name.state):
+        return 0, {}
     try:
-        files = LogFiles(directory, ignore, options.max_batch_bytes)
-        if not files.bases or files.topic is None or (name is not None and name.state):
-            return 0, {}
-        reader = LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW))
-        settings = wanted.config.on(files.topic, directory.log_dir)
-        config = settings.of_topic(files.topic)
+        settings = wanted.config.on(reader.files.topic, directory.log_dir)
+        config = settings.of_topic(reader.files.topic)
         facts = reader.facts(None, None, {}, is_tiered=config.is_tiered)
         if policy is None:
             return facts.start_offset, {}
         facts, _ = tiered_facts(reader, facts, config, settings.rules, wanted.now)
         at = first_deleted(facts, config, wanted.now)
-        return facts.start_offset, dict(zip(files.bases, at, strict=True))
+        return facts.start_offset, dict(zip(reader.files.bases, at, strict=True))
     except (UnreadableError, OSError):
         return 0, {}

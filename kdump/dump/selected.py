@@ -224,6 +224,10 @@ class SelectedLog:
         why = f"a record of {cut.size} bytes was searched only in the first {KEPT} of its value and of its headers"
         return Finding(Code.L12, self.path, *place, offset=offset, values={"why": why})
 
+    def _count_shown(self, chunk: Chunk) -> None:
+        if self._outcomes is not None:
+            self._outcomes.shown(self.path, chunk)
+
     def _filtered(self, window: Window) -> Window:
         kept = self._filter.window(window)
         if self._outcomes is not None and kept.count:
@@ -236,13 +240,16 @@ class SelectedLog:
         if not kept.count:
             return
         if self._records is None:
-            yield Chunk(kept, kept.view, 0, last=kept.count, begun=False, rows=kept.rows, filled=0)
+            batches = Chunk(kept, kept.view, 0, last=kept.count, begun=False, rows=kept.rows, filled=0)
+            self._count_shown(batches)
+            yield batches
             return
         for chunk in self._records.reader.chunks(kept):
             found = self._records.judge(chunk)
             cut, offset = chunk.cut, chunk.rows[layout.R_OFFSET]
             wanted = self._filter.chunk(chunk)
             if wanted is not None:
+                self._count_shown(wanted)
                 yield wanted if self._fates is None else wanted.replace(fates=self._fates.of(self.file, wanted))
             elif cut is not None and self._filter.looks_inside:
                 yield self._not_searched(chunk, cut, offset)
@@ -364,15 +371,15 @@ class SelectedDump:
                 break
         if fates is not None:
             yield from fates.doubts()
-        if outcomes is not None and not self._stopped:
-            yield from outcomes.left_out()
+        if outcomes is not None:
+            yield from outcomes.waiting() if self._stopped else outcomes.left_out()
 
     def _outcomes(self, logs: list[InputFile]) -> Outcomes | None:
         if self._selection.outcome is None:
             return None
         from kdump.dump.transaction_outcomes import Outcomes
 
-        return Outcomes(logs, self._options)
+        return Outcomes(logs, self._options, self._selection.outcome)
 
     def _fates(self, logs: list[InputFile], wanted: FateOptions) -> RecordFates:
         """Run the selection once for the keys of what it finds."""

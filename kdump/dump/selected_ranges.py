@@ -79,7 +79,7 @@ class SelectedRanges:
     def _outcomes_of(self, part: list[InputFile] | OpenFailure) -> Outcomes | None:
         if self.selection.outcome is None or isinstance(part, OpenFailure):
             return None
-        outcomes = Outcomes(part, self.options)
+        outcomes = Outcomes(part, self.options, self.selection.outcome)
         outcomes.know_all()
         return outcomes
 

@@ -16,6 +16,7 @@ import os
 from array import array
 from bisect import bisect_right
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.broker.missing.lost_holes import lost_holes
@@ -24,6 +25,7 @@ from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_marke
 from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, UNKNOWN, Told, TransactionFates
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
+from kdump.dump.last_stable import last_stable, log_reader
 from kdump.dump.transaction_indexes import TransactionIndexes
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
@@ -42,9 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
+    from kdump.broker.log_facts import FirstOpen
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.batch.walk import CheckedWalk
     from kdump.format.batch.window import Window
+    from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
 
 OPEN = "open"
@@ -60,13 +64,14 @@ class Met(TupleValue):
     opened: dict[int, tuple[str, int]]  # open transactions: path and first offset by producer
     # records that are in doubt, by where the end of their transaction may be ("" where no offset is known)
     doubts: dict[str, int]
+    behind: int = 0  # records that were shown and that no reader of committed data gets yet
 
     def joined(self, other: Met) -> Met:
         """Return this, and what was met behind it."""
         doubts = dict(self.doubts)
         for where, count in other.doubts.items():
             doubts[where] = doubts.get(where, 0) + count
-        return Met({**other.opened, **self.opened}, doubts)
+        return Met({**other.opened, **self.opened}, doubts, self.behind + other.behind)
 
 
 class _Odd(TupleValue):
@@ -150,9 +155,11 @@ class Outcomes:
     Args:
         logs: in order; the later segments of the directory are looked into as needed.
         options: limits.
+        wanted: "committed" or "aborted", where only such are shown.
     """
 
-    def __init__(self, logs: Sequence[InputFile], options: DumpOptions) -> None:
+    def __init__(self, logs: Sequence[InputFile], options: DumpOptions, wanted: str | None = None) -> None:
+        self._wanted = wanted
         self.logs = [*logs, *_later(logs[-1])]  # these, and the segments after them
         self._options = options
         self._numbers = {log.path: number for number, log in enumerate(self.logs)}
@@ -231,11 +238,48 @@ class Outcomes:
         met, self._met = self._met, seen or Met({}, {})
         return met
 
+    def shown(self, path: str, chunk: Chunk) -> None:
+        """Count what is shown as committed, though no reader of committed data gets it yet.
+
+        Args:
+            path: of the log.
+            chunk: of it.
+        """
+        stands = self.stands if self._wanted == COMMITTED else None
+        if stands is None:
+            return
+        first, width, window = stands.first_offset, layout.RECORD_WIDTH, chunk.window
+        behind = 0
+        for row in range(0, chunk.filled * width, width):
+            k = chunk.rows[row + layout.R_BATCH]
+            behind += chunk.rows[row + layout.R_OFFSET] + self.shift(path, window, k) >= first
+        for k in range(chunk.first, 0 if chunk.filled else chunk.last):
+            behind += max(0, window.cell(k, layout.COUNT)) if window.cell(k, layout.BASE_OFFSET) >= first else 0
+        self._met = self._met._replace(behind=self._met.behind + behind)
+
+    @cached_property
+    def stands(self) -> FirstOpen | None:
+        """The transaction at whose first offset a reader of committed data stands; None for none, or not known."""
+        return last_stable(self.logs[0], log_reader(self.logs[0], self._options.max_batch_bytes))
+
+    def waiting(self) -> Iterator[OpenFailure]:
+        """Yield one line where a reader of committed data does not get all of what was shown, or of what is there."""
+        met = self._met
+        stands = self.stands if self._wanted == COMMITTED else None
+        if stands is None or not (met.behind or met.opened):
+            return
+        where = os.path.dirname(self.logs[0].path) or self.logs[0].path
+        lie = "1 of the records shown lies" if met.behind == 1 else f"{met.behind} of the records shown lie"
+        why = f"a read_committed consumer stands at offset {stands.first_offset}: there the transaction of producer"
+        why += f" {stands.producer_id} begins, which is open; {lie} behind"
+        yield OpenFailure(where, "skipped", f"{where}: {why}")
+
     def left_out(self) -> Iterator[Finding | OpenFailure]:
         """Yield the transactions of which batches were left out because they have no outcome yet, or an unknown one.
 
         Reports: P04.
         """
+        yield from self.waiting()
         met = self.met()
         for producer, (path, offset) in met.opened.items():
             yield Finding(Code.P04, path, offset=offset, values={"producer": producer})

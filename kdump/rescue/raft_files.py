@@ -8,7 +8,7 @@ from kdump.finding import Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
-from kdump.rescue.runs import SNAPSHOT_FOOTER, control_type
+from kdump.format.record.control_type import SNAPSHOT_FOOTER, control_type
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots

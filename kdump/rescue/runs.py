@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.codec.signatures import VARINT_BYTES, VARLONG_BYTES, varint
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
+from kdump.format.record.control_type import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_type
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 from kdump.value import TupleValue
@@ -37,7 +37,6 @@ _MOST_MOVED = 3  # batches that lie between two that go on, and do not themselve
 SECTOR = 512
 """Bytes: files begin at multiples of it."""
 _SAMPLES = 64  # batches of a run that are compared with what lies elsewhere
-_SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4  # Source: org.apache.kafka.common.record.ControlRecordType
 
 
 class RunPart(TupleValue):
@@ -194,7 +193,7 @@ class RunBuilder:
     def _waits(self, part: RunPart) -> bool:
         """Whether a batch begins where the run ends, and does not go on exactly: the one behind it tells why."""
         run = self._run
-        if run is None or run.kind != "log" or part.control in (_SNAPSHOT_HEADER, SNAPSHOT_FOOTER):
+        if run is None or run.kind != "log" or part.control in (SNAPSHOT_HEADER, SNAPSHOT_FOOTER):
             return False
         last = run.last
         if last is None or last.end != part.position:
@@ -264,10 +263,10 @@ class RunBuilder:
     def _put(self, part: RunPart) -> Run:
         """Put a batch into the run that it goes on with, or a new one, and return that."""
         found, run = part.found, self._run
-        if run is None or part.control == _SNAPSHOT_HEADER or not _follows(run, part, strict=self._strict):
-            run = self._elsewhere(found) if part.control != _SNAPSHOT_HEADER else None
+        if run is None or part.control == SNAPSHOT_HEADER or not _follows(run, part, strict=self._strict):
+            run = self._elsewhere(found) if part.control != SNAPSHOT_HEADER else None
             if run is None:
-                run = Run(self._image, "snapshot" if part.control == _SNAPSHOT_HEADER else "log")
+                run = Run(self._image, "snapshot" if part.control == SNAPSHOT_HEADER else "log")
                 self.runs.append(run)
         run.add(part)
         run.ended = part.control == SNAPSHOT_FOOTER
@@ -300,23 +299,6 @@ class RunBuilder:
                     first = chunk.rows[layout.R_OFFSET]
                 records += chunk.filled
         return first, max(records, 1)
-
-
-def control_type(source: Source, position: int) -> int:
-    """Return the type of a control batch's first record, -1 for none.
-
-    Args:
-        source: has the batch.
-        position: where it begins.
-
-    Source: ControlRecordType.parse.
-    """
-    data = memoryview(source.read_at(position + layout.RECORDS_AT, min(64, source.size - position - layout.RECORDS_AT)))
-    _, at = varint(data, 0, VARINT_BYTES)
-    _, at = varint(data, at + 1, VARLONG_BYTES)
-    _, at = varint(data, at, VARINT_BYTES)
-    size, at = varint(data, at, VARINT_BYTES)
-    return wire.i16(data, at + 2) if size >= layout.CONTROL_KEY_SIZE and at + 4 <= len(data) else -1
 
 
 def _follows(run: Run, part: RunPart, *, strict: bool) -> bool:

@@ -54,6 +54,13 @@ class GroupRow(Row, name="group"):
     exact: bool = True  # no newer record of it, and no commit, can have been erased or lost
 
 
+class Removal(Row):
+    """The record that removed a commit: a tombstone."""
+
+    offset: int = column(Kind.OFFSET, "of the record")
+    timestamp: int = column(Kind.TIME, "of the record")
+
+
 class CommitRow(Row, name="commit"):
     """An offset that a group has committed, or will have if a transaction commits; or the start of a share group."""
 
@@ -76,8 +83,21 @@ class CommitRow(Row, name="commit"):
         """How many offsets are to be read, None where nobody can tell."""
         return None if self.log_end_offset is None else self.log_end_offset - self.offset
 
+    place: str | None = column(
+        Kind.WORD,
+        "where the offset stands in the log, with --lag: sound, belowStart, aboveEnd (out of range: auto.offset.reset "
+        "applies), cut (its leader epoch ended below it here), markersOnly (nothing to read), waits (behind the last "
+        "stable offset) or unsubscribed (no member of the group reads the topic); null where nobody can tell",
+    )
+    cut_from: int | None = column(
+        Kind.OFFSET, "where its leader epoch ended here: what the group read from there on is not here; null for none"
+    )
+    removed: Removal | None = column(
+        Kind.ROW, "what removed it: this is the last value before, shown with --group; null where it counts", of=Removal
+    )
     exact: bool = column(Kind.FLAG, "false where compaction may have erased a newer value, or damage may hide one")
     group_type: str  # of the group
+    place_why: str = ""  # the place in words; empty for a sound one
 
 
 class ChangeRow(Row, name="change"):

@@ -9,11 +9,13 @@ Source: GroupCoordinatorShard.replay, OffsetMetadataManager.replay, GroupMetadat
 
 from __future__ import annotations
 
+import struct
 from array import array
+from binascii import a2b_base64
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.rows.coordinators import CommitRow, GroupRow
+from kdump.rows.coordinators import CommitRow, GroupRow, Removal
 from kdump.state import _fold
 from kdump.state.messages import Message, Unreadable, fields_of, kind_of, pack, read_key, read_value
 from kdump.state.spill import Spill
@@ -79,6 +81,14 @@ class _Pending(TupleValue):
     value: bytes
 
 
+class _Removed(TupleValue):
+    """A commit that was removed: its offset, timestamp and producer, its value, and the tombstone."""
+
+    columns: tuple[int, ...]
+    value: bytes
+    by: CommitPlace
+
+
 class _Group:
     """A group: its newest values as they lie on disk.
 
@@ -89,16 +99,18 @@ class _Group:
     Attributes:
         parts: metadata, assignment, topology: values by name, empty for one that was deleted.
         members: by id the value with the current assignment; None for none, empty for one that was taken back.
+        subscriptions: by id the topics that a member names, None for a pattern; of consumer groups.
         offset, timestamp: of the newest record about it.
     """
 
-    __slots__ = ("group_type", "members", "name", "offset", "parts", "timestamp")
+    __slots__ = ("group_type", "members", "name", "offset", "parts", "subscriptions", "timestamp")
 
     def __init__(self, name: str, group_type: str) -> None:
         self.name = name
         self.group_type = group_type
         self.parts: dict[str, bytes] = {}
         self.members: dict[str, bytes | None] = {}
+        self.subscriptions: dict[str, tuple[str, ...] | None] = {}
         self.offset = self.timestamp = -1
 
 
@@ -109,13 +121,23 @@ class GroupCoordinator:
         doubt: takes a record that cannot be read, and why: see `Doubt`.
         partition: TOPIC-N.
         keep_gone: remember where what is deleted was deleted.
+        keep_removed: tells of which groups the last values of removed commits are kept.
 
     Attributes:
         gone: offset and timestamp of what deleted a group or a commit, by its identity.
     """
 
-    def __init__(self, doubt: Callable[..., None], partition: str, *, keep_gone: bool = False) -> None:
+    def __init__(
+        self,
+        doubt: Callable[..., None],
+        partition: str,
+        *,
+        keep_gone: bool = False,
+        keep_removed: Callable[[str], bool] = lambda _group: False,
+    ) -> None:
         self._doubt = doubt
+        self._keep_removed = keep_removed
+        self._removed: dict[tuple[str, str, int], _Removed] = {}
         self._partition = partition
         self._keep_gone = keep_gone
         self.topics: dict[str, str] = {}  # name of each topic that a share group has, by id
@@ -159,6 +181,7 @@ class GroupCoordinator:
             yield from (one for one in group.members.values() if one is not None)
         for of_producer in self._pending.values():
             yield from (one.value for one in of_producer.values())
+        yield from (one.value for one in self._removed.values())
 
     def _change(self, change: Change) -> None:
         """Put what a function makes of each value that is held in its place."""
@@ -169,6 +192,8 @@ class GroupCoordinator:
         for of_producer in self._pending.values():
             for number, one in of_producer.items():
                 of_producer[number] = one._replace(value=change(one.value))
+        for identity, gone in self._removed.items():
+            self._removed[identity] = gone._replace(value=change(gone.value))
 
     def _add(self, path: str, chunk: Chunk) -> None:
         batches, rows, filled, width = chunk.window.rows, chunk.rows, chunk.filled, layout.RECORD_WIDTH
@@ -233,6 +258,10 @@ class GroupCoordinator:
         if value is None:
             for of_producer in self._pending.values():
                 of_producer.pop(number, None)
+            last = self._values[number]
+            if last is not None and self._keep_removed(identity[0]):
+                at = number * _fold.VALUE_WIDTH
+                self._removed[identity] = _Removed(tuple(self._columns[at : at + _fold.VALUE_WIDTH]), last, place)
             self._values[number] = None
             if self._keep_gone:
                 self.gone["commit", identity[0], f"{identity[1]}-{identity[2]}"] = place.offset, place.timestamp
@@ -356,6 +385,36 @@ class GroupCoordinator:
             group.parts[part] = pack(value or b"")
         elif part in ("member", "current"):
             _member(group.members, key["memberId"], part, value)
+            if part == "member" and group_type == _CONSUMER:
+                self._subscribe(group, key["memberId"], value)
+
+    def _subscribe(self, group: _Group, member: str, value: bytes | None) -> None:
+        """Take what a member subscribes to."""
+        if value is None:
+            group.subscriptions.pop(member, None)
+            return
+        read = read_value("ConsumerGroupMemberMetadataValue", value)
+        is_told = not isinstance(read, Unreadable) and not read.get("subscribedTopicRegex")
+        names = tuple(read.get("subscribedTopicNames") or ()) if not isinstance(read, Unreadable) else ()
+        group.subscriptions[member] = names if is_told else None
+
+    def subscribes(self, name: str, topic: str) -> bool:
+        """Tell whether a group with members subscribes to a topic, as far as its records tell; else True.
+
+        Source: ClassicGroup.computeSubscribedTopics, ConsumerGroup.isSubscribedToTopic.
+        """
+        group = self._groups.get(name)
+        if group is None or group.group_type not in (_CLASSIC, _CONSUMER):
+            return True
+        if group.group_type == _CONSUMER:
+            told = group.subscriptions.values()
+            return not told or any(names is None or topic in names for names in told)
+        value = group.parts.get("metadata")
+        read = read_value("GroupMetadataValue", self._spill.get(value)) if value else {}
+        if isinstance(read, Unreadable) or read.get("protocolType") != "consumer" or not read.get("protocol"):
+            return True
+        topics = [_subscription(one["subscription"]) for one in read.get("members") or ()]
+        return not topics or any(names is None or topic in names for names in topics)
 
     def _modern_group(self, name: str, group_type: str, place: CommitPlace, *, is_tombstone: bool) -> _Group | None:
         """The group that a record is about, made where there is none; None where it does not matter.
@@ -491,6 +550,19 @@ class GroupCoordinator:
             for producer, one in sorted(pending.get(number, ())):
                 yield from self._commit_row(identity, *one[:2], producer, one.value, exact=exact, is_pending=True)
 
+    def removed(self, *, exact: bool) -> Iterator[CommitRow]:
+        """Yield the last values of removed commits of the groups that they are kept of, by group, topic and partition.
+
+        Args:
+            exact: no newer values can have been erased or lost.
+        """
+        for identity, gone in sorted(self._removed.items()):
+            offset, timestamp, producer = gone.columns
+            for row, _, _ in self._commit_row(
+                identity, offset, timestamp, producer, gone.value, exact=exact, is_pending=False
+            ):
+                yield row.replace(removed=Removal(gone.by.offset, gone.by.timestamp))
+
     def _commit_row(
         self,
         identity: tuple[str, str, int],
@@ -517,6 +589,9 @@ class GroupCoordinator:
             pending=is_pending,
             producer_id=_or_none(producer),
             log_end_offset=None,
+            place=None,
+            cut_from=None,
+            removed=None,
             exact=exact,
             group_type=self.group_type(identity[0]),
         )
@@ -532,6 +607,20 @@ def _member(members: dict[str, bytes | None], member: str, part: str, value: byt
         members.pop(member, None)
     else:
         members.setdefault(member, None)
+
+
+def _subscription(encoded: str | None) -> tuple[str, ...] | None:
+    """The topics that a member of a classic group names; None where nobody can tell. Source: ConsumerProtocol."""
+    try:
+        data = a2b_base64(encoded or "")
+        (count,), at, names = struct.unpack_from(">i", data, 2), 6, []
+        for _ in range(max(count, 0)):
+            (size,) = struct.unpack_from(">h", data, at)
+            names.append(data[at + 2 : at + 2 + size].decode())
+            at += 2 + size
+    except (struct.error, ValueError):  # of Base64 and of UTF-8 too
+        return None
+    return tuple(names) if at <= len(data) else None
 
 
 def _or_none(number: int | None) -> int | None:

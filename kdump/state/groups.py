@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from kdump.broker.commit_place import MARKERS_ONLY, WAITS, CommitLog, Place
 from kdump.broker.log_end import last_epoch_and_end
+from kdump.broker.log_facts import LogFiles, LogReader, earliest_open, waits_for
 from kdump.finding import Finding, Severity
-from kdump.format.java_values import ABOVE_ALL
+from kdump.format.batch import layout
+from kdump.format.batch.window import HEADERS_WINDOW, Buffer
+from kdump.format.java_values import ABOVE_ALL, MAX_LONG
+from kdump.format.source import BytesSource
 from kdump.item import Progress
 from kdump.rows.coordinators import ChangeRow, CommitRow, GroupRow
 from kdump.state.copies import Copies, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
+from kdump.state.open_transactions import open_transactions
 from kdump.state.partition_log import START, Cut, PartitionLog, result_of, up_to
 from kdump.state.share_coordinator import ShareCoordinator
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.storage.segment import UnreadableError
 from kdump.value import Value
 from kdump.workers import in_order
 
@@ -143,6 +151,7 @@ class _Run:
         self.is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in self._held)
         self._options = options
         self._ends: dict[tuple[str, int, int | None], int | None] = {}
+        self._logs: dict[tuple[str, int, int | None], CommitLog | None] = {}
 
     def drain(self) -> Iterator[Finding | OpenFailure]:
         """Hand on what was found since the last time."""
@@ -173,7 +182,9 @@ class _Run:
         doubt = Doubt(log, self._held.append, OFFSETS_TOPIC, self._options.wants)
 
         def begin() -> GroupCoordinator:
-            return GroupCoordinator(doubt, log.name, keep_gone=self._options.diff is not None)
+            is_diff = self._options.diff is not None
+            asked = self._options.groups if not is_diff else frozenset()
+            return GroupCoordinator(doubt, log.name, keep_gone=is_diff, keep_removed=asked.__contains__)
 
         whens = self._options.diff or (self._options.at,)
         states: list[dict[tuple[str, ...], _Entity]] = []
@@ -230,7 +241,7 @@ class _Run:
             found = fold.commits(names, exact=log.is_exact(cut))
             wanted = [one for one in found if self._wants(one[0])]
             states.append({_identity(row): (_fields(row), offset, time) for row, offset, time in wanted})
-            rows = [self._with_lag(row, cut) for row, _, _ in wanted]
+            rows = [self._with_lag(row, cut, is_subscribed=True) for row, _, _ in wanted]
         directory.close()
         yield from self.drain()
         yield log.horizon
@@ -260,7 +271,10 @@ class _Run:
         return self._options.wants(row.group) and self._options.wants_topic(row.topic)
 
     def _rows(self, fold: GroupCoordinator, is_exact: bool, cut: Cut) -> Iterator[GroupRow | CommitRow]:
-        found: Iterable[CommitRow] = (row for row, _, _ in fold.commits(exact=is_exact) if self._wants(row))
+        live = (row for row, _, _ in fold.commits(exact=is_exact))
+        found: Iterable[CommitRow] = filter(self._wants, chain(live, fold.removed(exact=is_exact)))
+        if self._options.groups and not fold.is_large:
+            found = sorted(found, key=lambda row: (row.group, row.topic, row.partition))
         if self._options.topics or not fold.is_large:
             found = list(found)
         named = {row.group for row in found} if self._options.topics else None
@@ -268,12 +282,45 @@ class _Run:
             if self._options.wants(row.group) and (named is None or row.group in named):
                 yield row.replace(exact=is_exact)
         for commit in found:
-            yield self._with_lag(commit, cut)
+            yield self._with_lag(commit, cut, is_subscribed=fold.subscribes(commit.group, commit.topic))
 
-    def _with_lag(self, row: CommitRow, cut: Cut) -> CommitRow:
+    def _with_lag(self, row: CommitRow, cut: Cut, *, is_subscribed: bool) -> CommitRow:
         if not self._options.lag:
             return row
-        return row.replace(log_end_offset=self._log_end(row.topic, row.partition, cut.when))
+        end, place = self._log_end(row.topic, row.partition, cut.when), Place(None)
+        log = self._commit_log(row.topic, row.partition, cut.when)
+        if log is not None:
+            place = log.place(row.offset, row.leader_epoch, is_subscribed=is_subscribed)
+        elif not is_subscribed:
+            place = CommitLog(0, MAX_LONG, (), None, bool).place(row.offset, None, is_subscribed=False)
+        return row.replace(log_end_offset=end, place=place.name, cut_from=place.cut_from, place_why=place.why)
+
+    def _commit_log(self, topic: str, partition: int, when: int | None) -> CommitLog | None:
+        """What a log says about commits at a time; None where it is not among the inputs, or cannot be read."""
+        end, key = self._log_end(topic, partition, when), (topic, partition, when)
+        if end is None:
+            return None
+        if key not in self._logs:
+            self._logs[key] = self._made_log(self._directory((topic, partition))[0], end, when)
+        return self._logs[key]
+
+    def _made_log(self, directory: PartitionDir, end: int, when: int | None) -> CommitLog | None:
+        log = PartitionLog(directory, self._options.limits, _nobody)
+        try:
+            files = LogFiles(directory, _nobody, self._options.limits.max_batch_bytes)
+            if when is None:
+                cut = Cut(len(log.bases), 0, -1)
+                first = waits_for(LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW)))
+            else:
+                cut = result_of(log.cuts([when]))[0]
+                opened = result_of(open_transactions(log, cut, self._options.limits))
+                first = earliest_open({one.entry.producer_id: one.entry for one in opened})
+        except (UnreadableError, OSError):
+            return None
+        finally:
+            directory.close()
+        epochs = [one for one in directory.sound_epochs if one.start_offset < end]
+        return CommitLog(log.log_start, end, epochs, first, DataBehind(log, files, cut).is_there)
 
     def _log_end(self, topic: str, partition: int, when: int | None) -> int | None:
         """The end of a log at a time, None where it is not among the inputs."""
@@ -322,43 +369,108 @@ class _Run:
         for identity in before.keys() | after.keys():
             old, new = before.get(identity), after.get(identity)
             fields = {**(old[0] if old else {}), **(new[0] if new else {})}
-            offset, timestamp = gone.get(identity, (None, None)) if new is None else new[1:]
-            for number, field in enumerate(fields):
-                was, now = (old[0].get(field) if old else None), (new[0].get(field) if new else None)
-                if was == now:
-                    continue
-                why = self._stands_out(identity, field, was, now)
-                what = "commit" if identity[0] == "pending" else identity[0]
-                row = ChangeRow(
-                    what,
-                    " ".join(identity[1:]),
-                    partition,
-                    field=field,
-                    before=was,
-                    after=now,
-                    timestamp=timestamp,
-                    offset=offset,
-                    stands_out=why,
-                )
-                rows.append((number, row))
+            place = gone.get(identity)
+            between = place if old and new and place and old[1] < place[0] < new[1] else None
+            if between is not None:
+                rows += self._field_changes(identity, partition, fields, (old, None), between)
+                rows += self._field_changes(identity, partition, fields, (None, new), None)
+            else:
+                rows += self._field_changes(identity, partition, fields, (old, new), place)
         rows.sort(
             key=lambda one: (ABOVE_ALL if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])
         )
         for _, row in rows:
             yield row
 
-    def _stands_out(self, identity: tuple[str, ...], field: str, was: int | str | None, now: int | str | None) -> str:
-        """Say what is odd about a committed offset, empty for nothing."""
+    def _field_changes(
+        self,
+        identity: tuple[str, ...],
+        partition: str,
+        fields: Iterable[str],
+        states: tuple[_Entity | None, _Entity | None],
+        gone: tuple[int, int] | None,
+    ) -> Iterator[tuple[int, ChangeRow]]:
+        """Yield what differs between two states, by the number of the field.
+
+        Args:
+            identity: of what.
+            partition: of the log.
+            fields: that it has, or had.
+            states: before and after; None for absent.
+            gone: offset and timestamp of what removed it; None for nothing.
+        """
+        old, new = states
+        offset, timestamp = (gone or (None, None)) if new is None else new[1:]
+        for number, field in enumerate(fields):
+            was, now = (old[0].get(field) if old else None), (new[0].get(field) if new else None)
+            if was == now:
+                continue
+            epoch = new[0].get("leaderEpoch") if new else None
+            why = self._stands_out(identity, field, was, now, epoch if isinstance(epoch, int) else None)
+            what = "commit" if identity[0] == "pending" else identity[0]
+            row = ChangeRow(
+                what,
+                " ".join(identity[1:]),
+                partition,
+                field=field,
+                before=was,
+                after=now,
+                timestamp=timestamp,
+                offset=offset,
+                stands_out=why,
+            )
+            yield number, row
+
+    def _stands_out(
+        self, identity: tuple[str, ...], field: str, was: int | str | None, now: int | str | None, epoch: int | None
+    ) -> str:
+        """Say what is odd about a committed offset, with a leader epoch; empty for nothing."""
         if identity[0] != "commit" or field != "offset" or not isinstance(now, int):
             return ""
         if isinstance(was, int) and now < was:
             return f"backwards by {was - now}"
         topic, _, number = identity[2].rpartition("-")
         until = self._options.diff[1] if self._options.diff else None
-        end = self._log_end(topic, int(number), until) if self._options.lag else None
-        if end is not None and now > end:
-            return f"{now - end} past the end of the log at {end}"
-        return ""
+        log = self._commit_log(topic, int(number), until) if self._options.lag else None
+        place = None if log is None else log.place(now, epoch)
+        return "" if place is None or place.name in (MARKERS_ONLY, WAITS) else place.why
+
+
+def _nobody(_found: object) -> None:
+    """Take what was told when the end of the log was asked for."""
+
+
+class DataBehind:
+    """Tells whether a record that is no marker stands at or behind an offset.
+
+    Args:
+        log, files: the partition.
+        cut: up to where it counts.
+    """
+
+    def __init__(self, log: PartitionLog, files: LogFiles, cut: Cut) -> None:
+        self._log, self._files, self._cut = log, files, cut
+        self._known = -1  # offset of a record of that kind
+
+    def is_there(self, offset: int) -> bool:
+        """Look for one; what cannot be read is taken for one."""
+        if offset <= self._known:
+            return True
+        try:
+            number = max(bisect_right(self._log.bases, offset) - 1, 0)
+            start = Cut(number, self._files.position(number, offset), -1)
+            for _, chunk in self._log.chunks(start, self._cut):
+                rows, width = chunk.rows, layout.RECORD_WIDTH
+                for row in range(0, chunk.filled * width, width):
+                    flags = chunk.window.cell(rows[row + layout.R_BATCH], layout.ATTRIBUTES)
+                    if rows[row + layout.R_OFFSET] >= offset and not flags & layout.CONTROL_FLAG:
+                        self._known = rows[row + layout.R_OFFSET]
+                        return True
+        except (UnreadableError, OSError):
+            return True
+        finally:
+            self._log.directory.close()
+        return False
 
 
 def _identity(row: CommitRow) -> tuple[str, ...]:

@@ -128,6 +128,9 @@ class ShareCoordinator:
                 pending=False,
                 producer_id=None,
                 log_end_offset=None,
+                place=None,
+                cut_from=None,
+                removed=None,
                 exact=exact,
                 group_type="Share",
             )

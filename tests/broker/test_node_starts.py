@@ -19,7 +19,7 @@ from kdump.storage.server_properties import NodeSettings
 from tests.support.node_starts import SEED, Node, Started, differences, foretold, make_node
 from tests.support.partitions import below, meta, name, segment, write
 from tests.support.runs import FIXTURES
-from tests.support.segments import batch
+from tests.support.segments import CONTROL, Record, batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,13 +141,15 @@ def test_a_metadata_log_outside_of_its_directory_ends_a_node(tmp_path: Path) -> 
 
 # --- a snapshot of the metadata log ---------------------------------------------------------------------------
 def test_a_node_ends_at_damage_of_a_snapshot_and_takes_a_cut_one_for_what_is_left() -> None:
-    whole = batch(0, [b"a"]) + batch(1, [b"b"])
+    header = Record(b"\0\0" + bytes(9), b"\0\0\0\3")
+    whole = batch(0, [header], flags=CONTROL) + batch(1, [b"b"])
     flipped = whole[:-1] + bytes([whole[-1] ^ 1])
     for data, why in (
         (whole, None),
         (whole[:-5], None),
-        (whole[: len(whole) // 2 + 13], None),
-        (b"", None),
+        (whole[: len(whole) // 2 + 40], None),
+        (b"", "NoSuchElementException: No value present"),
+        (batch(0, [b"a"]), "First batch is not a control batch"),
         (flipped, "Record is corrupt"),
         (whole + bytes(20), "Record size 0 is less than the minimum record overhead (14)"),
         (whole + bytes(8) + b"\0\0\0\x40" + bytes(4) + b"\x07" + bytes(80), "Invalid magic found in record: 7"),

@@ -103,9 +103,12 @@ def expected(*offsets: int) -> dict[int, dict[str, Any]]:
         transaction, below, after, number = EXPECTED[offset]
         found[offset] = {
             "transaction": transaction,
+            "waitsFor": {"producerId": 1, "firstOffset": 9} if offset >= 9 else None,
             "belowLogStart": below,
             "supersededBy": after,
             "noKey": False,
+            "tombstone": None,
+            "tombstoneUntil": None,
             "deletedAt": LAST[number] + WEEK + 1,
         }
     return found
@@ -161,7 +164,7 @@ def test_in_text_the_fate_stands_behind_the_header_keys_in_brackets(logdir: Path
         f"fate: [committed, superseded at offset 7, {gone}6Z on] key: a payload: v",
         f"fate: [aborted, superseded at offset 7, {gone}6Z on] key: a payload: v",
         f"fate: [superseded at offset 10, {gone}9Z on] key: a payload: v",
-        f"fate: [{gone}9Z on] key: a payload: ",
+        f"fate: [waits for producer 1, whose transaction is open since offset 9, {gone}9Z on] key: a payload: ",
     ]
     assert b"defaults are taken" not in run.stderr
 
@@ -194,7 +197,8 @@ def test_a_fate_of_nothing_is_said_too() -> None:
     kept = Fate(None, False, None, None)
     assert fate_text(kept) == b" fate: [kept]"
     assert json.loads(b"{" + fate_json(kept)[1:] + b"}") == {
-        "fate": {"transaction": None, "belowLogStart": False, "supersededBy": None, "noKey": False, "deletedAt": None}
+        "fate": dict.fromkeys(("transaction", "waitsFor", "supersededBy", "tombstone", "tombstoneUntil", "deletedAt"))
+        | {"belowLogStart": False, "noKey": False}
     }
     assert fate_text(kept.replace(is_judged=False)) == b" fate: [not known: cleanup.policy]"
 

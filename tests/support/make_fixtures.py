@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.support.metadata_records import feature
+from tests.support.metadata_records import framed as framed_record
 from tests.support.partitions import (
     Files,
     aborted,
@@ -92,6 +94,8 @@ MANY = [batch(first, PAIR) for first in range(0, 24, 2)]
 A, B, C, D = MANY[:4]
 TWICE = batch(3, (b"x", b"y", b"z"), epoch=1)
 SIZE = len(A)  # of each of these
+FENCED = framed_record(7, 0, struct.pack(">iq", 1, 1))  # FenceBrokerRecord
+LEVEL = feature("metadata.version", 20)
 LOG, INDEX, TIMEINDEX, TXNINDEX = (name(0, suffix) for suffix in ("log", "index", "timeindex", "txnindex"))
 NEXT = 6  # base offset of the segment after A, B, C
 EPOCHS = "leader-epoch-checkpoint"
@@ -760,6 +764,23 @@ FIXTURES |= {
             f"__cluster_metadata-0/{EPOCHS}": checkpoint((0, NEXT)),
         },
         [("L18", "error", f"__cluster_metadata-0/{name(NEXT)}", None, None)],
+    ),
+    "log-l20-snapshot-unusable": Fixture(
+        "the newest snapshot of the metadata log is empty, as after a power loss",
+        {
+            **below("__cluster_metadata-0", segment(0, [batch(at, [LEVEL]) for at in range(6)])),
+            f"__cluster_metadata-0/{EPOCHS}": checkpoint((0, 0)),
+            f"__cluster_metadata-0/{4:020}-{0:010}.checkpoint": b"",
+        },
+        [("L20", "error", f"__cluster_metadata-0/{4:020}-{0:010}.checkpoint", 0, 0)],
+    ),
+    "log-l21-record-refused": Fixture(
+        "a record of the metadata log fences a broker that is not registered",
+        {
+            **below("__cluster_metadata-0", segment(0, [batch(0, [LEVEL]), batch(1, [FENCED])])),
+            f"__cluster_metadata-0/{EPOCHS}": checkpoint((0, 0)),
+        },
+        [("L21", "error", f"__cluster_metadata-0/{LOG}", len(batch(0, [LEVEL])), None)],
     ),
     "log-l16-compacted": Fixture(
         "the log was compacted",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.cleaner.cleaned_segment import CleanedSegment, OffsetMap
 from kdump.broker.cleaner.filter_to import CleaningError, WindowFilter
+from kdump.broker.cleaner.tombstones import REMOVED, legacy_horizon, tombstone_of
 from kdump.broker.failure import CORRUPT
 from kdump.broker.lookup_results import limit_of
 from kdump.broker.producer.end_markers import Marker, read_markers
@@ -79,8 +80,7 @@ class LogToClean(Value):
     @property
     def legacy_horizon(self) -> int:
         """Up to which time of its file a segment loses its tombstones of magic 0 and 1."""
-        clean = bisect_right(self.bases, self.first_dirty_offset - 1)
-        return self.modified[clean - 1] - self.delete_retention_ms if clean else 0
+        return legacy_horizon(self.bases, self.modified, self.first_dirty_offset, self.delete_retention_ms)
 
 
 class CleanedTransactions:
@@ -308,9 +308,8 @@ class Cleaner:
         magics, attributes = window.column(layout.MAGIC), window.column(layout.ATTRIBUTES)
         if min(magics) < layout.MAGIC_V2 or any(flag & layout.DELETE_HORIZON_FLAG for flag in set(attributes)):
             for k, flag in enumerate(attributes):
-                if magics[k] < layout.MAGIC_V2:
-                    flags[k] = layout.DROP_TOMBSTONES if drop_legacy else 0
-                elif flag & layout.DELETE_HORIZON_FLAG and window.cell(k, layout.BASE_TIMESTAMP) <= now:
+                horizon = window.cell(k, layout.BASE_TIMESTAMP)
+                if tombstone_of(magics[k], flag, horizon, now, drop_legacy=drop_legacy) == REMOVED:
                     flags[k] = layout.DROP_TOMBSTONES
         for k, can_go in self._transactional(window, self._transactions):
             if not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.java_values import MAX_INT
 from kdump.value import TupleValue, Value
+from kdump.words.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -48,6 +49,25 @@ class Cleanable(Value):
     def dirty_ratio(self) -> float | None:
         """The dirty part of the log; None for an empty log."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else None
+
+
+def reason(part: Cleanable, config: TopicConfig) -> str:
+    """Return why the cleaner takes a log of a compacted topic or not, in words.
+
+    Args:
+        part: what may be cleaned of it.
+        config: of its topic.
+    """
+    least = config.min_cleanable_dirty_ratio
+    if part.chosen:
+        if (part.dirty_ratio or 0.0) > least:
+            return f"the cleaner takes it: more than min.cleanable.dirty.ratio {least:g} of it is dirty"
+        return f"the cleaner takes it: its oldest dirty batch is older than {duration(config.max_compaction_lag_ms)}"
+    if not part.total_bytes:
+        return "there is nothing to clean"
+    if not part.cleanable_bytes:
+        return f"nothing dirty may be cleaned ({'; '.join(part.why)})"
+    return f"not more than min.cleanable.dirty.ratio {least:g} of it is dirty"
 
 
 def cleanable(

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import infer_interval
 from kdump.broker.load.facts import PartitionFacts, Start, Stops
+from kdump.broker.releases import rules_of
 from kdump.finding import Code
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
-from kdump.storage.names import REMOTE_CACHE, log_bases, parse_partition
+from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import BOOTSTRAP, REMOTE_CACHE, log_bases, parse_partition
+from kdump.storage.open_files import open_source
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.broker.config import Config
+    from kdump.broker.releases import Rules
     from kdump.format.source import Source
     from kdump.storage.log_dir import LogDir
     from kdump.storage.names import PartitionName
@@ -29,6 +34,7 @@ STRAY = (
     "the broker keeps a directory without partition.metadata, which is missing here: one that runs with KRaft takes it"
     " for a stray and renames it to -stray"
 )
+_LIMITS = ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
 _KAFKA = "org.apache.kafka.common.KafkaException"
 _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 
@@ -67,14 +73,16 @@ class LogManager:
     Args:
         log_dir: the log directory.
         runs_kraft: its broker does, by its configuration: a meta.properties of ZooKeeper is written again at a start.
+        rules: of the release of the broker.
 
     Source: LogManager.loadLogs.
     """
 
-    def __init__(self, log_dir: LogDir, *, runs_kraft: bool = False) -> None:
+    def __init__(self, log_dir: LogDir, *, runs_kraft: bool = False, rules: Rules | None = None) -> None:
         self.path = log_dir.path
         self._log_dir = log_dir
         self._by_files: list[Cause] = [*self._of_properties(log_dir)]
+        self._by_files += [] if self._by_files else self._of_bootstrap(log_dir, rules)
         self._recovery_points = self._offsets(log_dir.file(FileKind.RECOVERY_POINT))
         self._log_starts = self._offsets(log_dir.file(FileKind.LOG_START))
         self._is_kraft = runs_kraft or log_dir.is_kraft
@@ -100,6 +108,29 @@ class LogManager:
         what = f"{finding.values['exception']}: {finding.values['why']}"
         stops = Stops.LOG_DIR if is_caught else Stops.BROKER
         yield Cause(stops, what, file.path, True, finding.code.name, file.path)
+
+    @staticmethod
+    def _of_bootstrap(log_dir: LogDir, rules: Rules | None) -> Iterator[Cause]:
+        """What bootstrap.checkpoint ends: it is read at each start, where the metadata log is.
+
+        Source: KafkaRaftServer.initializeLogDirs.
+        """
+        if not (log_dir.has_metadata_log and log_dir.listing.has(BOOTSTRAP)):
+            return
+        from kdump.broker.load.bootstrap import bootstrap_failure  # few directories have one: it takes all schemas
+
+        path = log_dir.listing.join(BOOTSTRAP)
+        source = open_source(path)
+        if isinstance(source, OpenFailure):
+            return
+        try:
+            failure = bootstrap_failure(source, rules or rules_of(), _LIMITS)
+        except OSError:
+            return  # it is told where it is read
+        finally:
+            source.close()
+        if failure is not None:
+            yield Cause(Stops.BROKER, failure, path, True, Code.L20.name, path)
 
     def _offsets(self, file: StateFile) -> Mapping[tuple[str, int], int]:
         for finding in file.findings:

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.broker.load.metadata_replay import REPLAYED, MetadataReplay, NotAppliedError
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.decode import usual
 from kdump.decode.metadata import Frames, UnframedError
+from kdump.decode.schema import ReadMode
 from kdump.decode.table import newest, table, topics
 from kdump.format.batch import layout
 from kdump.format.java_values import ARGUMENT, RUNTIME
@@ -56,9 +58,13 @@ class Refusal(Value):
     """The reason why a node of a release ends."""
 
     path: str  # of the log or snapshot with the record
+    # position, size: of its batch
+    position: int
+    size: int
     offset: int  # of the record
     exception: str  # class and message as Java prints them
     what: str  # the same in a sentence
+    is_of_release: bool = True  # another release may take it
 
 
 def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusal | None:
@@ -74,12 +80,16 @@ def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusa
     """
     reader = _Reader(directory, rules, limits)
     later: Refusal | None = None
+    replay, in_hand = MetadataReplay(), ""
     for path, offset, value, counts in reader.records():
         found = reader.unreadable(path, offset, value)
         if found is not None:
             return found
-        if later is None and counts:
-            later = reader.unknown_level(path, offset, value)
+        if later is None and counts and not reader.is_broken:
+            if path != in_hand and in_hand.endswith(FileKind.CHECKPOINT.value):
+                replay.apply()
+            in_hand = path
+            later = reader.unknown_level(path, offset, value) or reader.unapplied(path, offset, value, replay)
     return later
 
 
@@ -128,6 +138,8 @@ class _Reader:
         self._limits = limits
         self._usual = usual("metadata", rules.release)
         self._frames = Frames(known, "metadata")
+        self.is_broken = False  # a batch before the one in hand cannot be read: what came of it is not known
+        self._place = 0, 0  # position and size of the batch in hand
         self._levels: dict[str, str] = known.feature("supported")
         low, high = known.feature("named").split("-")
         self._named = int(low), int(high)
@@ -177,6 +189,8 @@ class _Reader:
             rows = chunk.rows
             size = rows[r + layout.R_VALUE_SIZE]
             if size >= 0 and rows[r + layout.R_OFFSET] >= start:
+                k = rows[r + layout.R_BATCH]
+                self._place = chunk.window.cell(k, layout.POSITION), chunk.window.cell(k, layout.SIZE)
                 at = rows[r + layout.R_VALUE_AT]
                 yield rows[r + layout.R_OFFSET], bytes(chunk.view[at : at + size])
 
@@ -187,11 +201,14 @@ class _Reader:
         for window in walk.windows():
             for chunk in self._records.chunks(window):
                 if chunk.cut is not None:
+                    self.is_broken = True
                     continue
                 for r in range(0, chunk.filled * width, width):
                     k = chunk.rows[r + layout.R_BATCH]
                     is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
-                    if not is_control and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
+                    is_true = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+                    self.is_broken |= not is_true
+                    if is_true and not is_control:
                         yield chunk, r
 
     def unreadable(self, path: str, offset: int, value: bytes) -> Refusal | None:
@@ -202,7 +219,26 @@ class _Reader:
             self._frames.read(value)
         except UnframedError as problem:
             what = f"{problem}: no record that Kafka {self._rules.release} can read"
-            return Refusal(path, offset, f"{_PARSE}: {problem}", f"offset {offset}: {what}")
+            said = f"{_PARSE}: {problem}", f"offset {offset}: {what}"
+            return Refusal(path, *self._place, offset, *said, is_of_release=_is_newer(value))
+        return None
+
+    def unapplied(self, path: str, offset: int, value: bytes, replay: MetadataReplay) -> Refusal | None:
+        """Return why a node cannot apply a record, which it can read.
+
+        Args:
+            path, offset, value: of the record.
+            replay: of all before it; it takes the record too.
+        """
+        if len(value) < _HEAD or value[1] not in REPLAYED:
+            return None
+        record = self._frames.read(value)
+        try:
+            replay.take(record, of_snapshot=path.endswith(FileKind.CHECKPOINT.value))
+        except NotAppliedError as problem:
+            _, _, why = str(problem).partition(": ")
+            what = f"offset {offset}: {record.name} cannot be applied: {why}"
+            return Refusal(path, *self._place, offset, str(problem), what, is_of_release=False)
         return None
 
     def unknown_level(self, path: str, offset: int, value: bytes) -> Refusal | None:
@@ -218,10 +254,19 @@ class _Reader:
         what = f"{name} {level}{said} is not one of Kafka {self._rules.release}, which has {low} to {high}"
         if name == METADATA_VERSION and not self._named[0] <= level <= self._named[1]:
             java = _TOO_OLD if self._rules.explains_old_levels else f"No MetadataVersion with feature level {level}"
-            return Refusal(path, offset, f"{ARGUMENT}: {java}", what)
+            return Refusal(path, *self._place, offset, f"{ARGUMENT}: {java}", what)
         shown = f"FeatureLevelRecord(name='{name}', featureLevel={level})"
         why = f"Tried to apply FeatureLevelRecord {shown}, but this controller only supports versions {low}-{high}"
-        return Refusal(path, offset, f"{RUNTIME}: {why}", what)
+        return Refusal(path, *self._place, offset, f"{RUNTIME}: {why}", what)
+
+
+def _is_newer(value: bytes) -> bool:
+    """Tell whether a record may be one of a newer release: all that is known of it can be read."""
+    try:
+        Frames(table(newest(), ReadMode.OPEN), "metadata").read(value)
+    except UnframedError:
+        return False
+    return True
 
 
 def table_name(level: int) -> str:

@@ -51,7 +51,7 @@ selection_options = options(
     _select("--control", is_flag=True, help="Only control batches."),
     _select("--transactional", is_flag=True, help="Only batches that are part of a transaction."),
     _select("--tombstones", is_flag=True, help="Only records whose value is null."),
-    _select("--committed", is_flag=True, help="Only what a consumer with isolation.level=read_committed gets."),
+    _select("--committed", is_flag=True, help="Only what a read_committed consumer gets, or will get."),
     _select("--aborted", is_flag=True, help="Only records of aborted transactions."),
 )  # fmt: skip
 

@@ -64,6 +64,12 @@ class Fate(Value):
     deleted_at: int | None  # when retention deletes its segment, ms; None for never, or where nobody can tell
     is_sound: bool = True  # the CRC of its batch is true; else no consumer gets it
     no_key: bool = False  # compaction removes it because it has no key
+    # producer id and first offset of the transaction that no read_committed consumer gets past; None where the record
+    # lies before it
+    waits_for: tuple[int, int] | None = None
+    tombstone: str | None = None  # removed, until or unmarked: what compaction makes of it; None where it is none
+    tombstone_until: int | None = None  # its delete horizon, ms
+    is_marker: bool = False  # of a compacted topic: it is kept as long as its transaction has records
     # it is known whether its topic is deleted or compacted; else nobody can tell that it is kept
     is_judged: bool = True
     # where the end of its transaction may be, "offset 33", though it cannot be read there; empty where no offset is

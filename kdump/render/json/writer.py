@@ -32,9 +32,14 @@ def fate_json(fate: Fate) -> bytes:
     """Return what became of a record, as the last member of its line."""
     fields = {
         "transaction": fate.transaction,
+        "waitsFor": None
+        if fate.waits_for is None
+        else dict(zip(("producerId", "firstOffset"), fate.waits_for, strict=True)),
         "belowLogStart": fate.below_log_start,
         "supersededBy": fate.superseded_by,
         "noKey": fate.no_key,
+        "tombstone": fate.tombstone,
+        "tombstoneUntil": fate.tombstone_until,
         "deletedAt": fate.deleted_at,
     }
     return b',"fate":' + json.dumps(fields, separators=(",", ":")).encode()

@@ -215,6 +215,9 @@ class CoordinatorTable(CoordinatorSink, TableSink):
                 where = f"{self._safe(row.topic)}-{row.partition}"
                 notes = [f"pending, producer {row.producer_id}"] if row.pending else []
                 notes += [] if row.exact else ["not exact"]
+                if row.removed is not None:
+                    notes.append(f"removed at {time(row.removed.timestamp)}, by the record at {row.removed.offset}")
+                notes += [row.place_why] if row.place_why else []
                 notes += [f"metadata: {self._safe(row.metadata)}"] if row.metadata else []
                 lag = "" if row.lag is None else f"{row.lag:,}"
                 end = "" if row.log_end_offset is None else str(row.log_end_offset)

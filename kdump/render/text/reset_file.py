@@ -86,7 +86,7 @@ class GroupsReset(CoordinatorSink, TextLines):
         if row.group_type == SHARE:
             self._shares.add(row.group)
             return
-        if row.pending:
+        if row.pending or row.removed is not None:
             return
         if "\n" in row.group or "\r" in row.group:
             self.refused = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.broker.cleaner.cleaner_manager import reason
 from kdump.broker.config import DEFAULTS
 from kdump.broker.retention import SIZE, START, TIME
 from kdump.words.escape import escape
@@ -155,22 +156,9 @@ def _room(row: Retained) -> int:
 
 def choice(row: Compacted) -> str:
     """Return why the cleaner takes a log or not."""
-    part, config = row.part, row.config
-    least = config.min_cleanable_dirty_ratio
     if row.policy is None:
         return "not known: nothing here says whether its topic is compacted"
-    if not config.compact:
-        return "its topic is not compacted"
-    if part.chosen:
-        ratio = part.dirty_ratio or 0.0
-        if ratio > least:
-            return f"the cleaner takes it: more than min.cleanable.dirty.ratio {least:g} of it is dirty"
-        return f"the cleaner takes it: its oldest dirty batch is older than {duration(config.max_compaction_lag_ms)}"
-    if not part.total_bytes:
-        return "there is nothing to clean"
-    if not part.cleanable_bytes:
-        return f"nothing dirty may be cleaned ({'; '.join(part.why)})"
-    return f"not more than min.cleanable.dirty.ratio {least:g} of it is dirty"
+    return reason(row.part, row.config) if row.config.compact else "its topic is not compacted"
 
 
 def waits(segment: CleanedSegment) -> Iterator[str]:

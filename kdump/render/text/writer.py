@@ -33,12 +33,25 @@ def fate_text(fate: Fate) -> bytes:
         words.append(fate.transaction if fate.doubt is None else f"{fate.transaction} (its end is lost{where})")
     elif fate.doubt is not None:
         words.append(f"in doubt (its end may be in what cannot be read{where})")
+    if fate.waits_for is not None:
+        words.append("waits for producer {}, whose transaction is open since offset {}".format(*fate.waits_for))
     words += ["below the log start"] if fate.below_log_start else []
     words += [f"superseded at offset {fate.superseded_by}"] if fate.superseded_by is not None else []
     words += ["compaction removes it: it has no key"] if fate.no_key else []
+    words += [] if fate.tombstone is None else [_tombstone(fate)]
     words += [f"retention deletes it from {iso(fate.deleted_at)} on"] if fate.deleted_at is not None else []
-    words += [] if words else ["kept" if fate.is_judged else "not known: cleanup.policy"]
+    kept = "kept while its transaction has records" if fate.is_marker else "kept"
+    words += [] if words else [kept if fate.is_judged else "not known: cleanup.policy"]
     return f" fate: [{', '.join(words)}]".encode()
+
+
+def _tombstone(fate: Fate) -> str:
+    """What compaction makes of a tombstone, or of a marker whose transaction has no record left."""
+    if fate.tombstone == "removed":
+        return "tombstone: the next pass of the cleaner removes it"
+    if fate.tombstone_until is not None:
+        return f"tombstone: compaction removes it from {iso(fate.tombstone_until)} on"
+    return "tombstone: the next pass of the cleaner sets its delete horizon"
 
 
 class TextWriter(LineBuffer):
