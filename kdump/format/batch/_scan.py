@@ -505,6 +505,16 @@ def are_trusted(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> bool:
     return True
 
 
+def last_trusted_offset(rows: cython.longlong[::1], k: cython.Py_ssize_t, before: cython.longlong) -> int:
+    """Return the last offset of the last batch before row k that has the right CRC; `before` where there is none."""
+    r: cython.Py_ssize_t = k * layout.BATCH_WIDTH
+    while r > 0:
+        r -= layout.BATCH_WIDTH
+        if rows[r + layout.CRC] == rows[r + layout.COMPUTED_CRC]:
+            return rows[r + layout.LAST_OFFSET]
+    return before
+
+
 def largest_timestamp(rows: cython.longlong[::1], n: cython.Py_ssize_t, largest: cython.longlong) -> int:
     """Return the largest of a timestamp and those of the first n batches; one whose CRC is wrong has none."""
     i: cython.Py_ssize_t

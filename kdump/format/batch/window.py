@@ -55,7 +55,7 @@ class Window:
         self.has_record_bytes = has_record_bytes
         self._all_trusted: bool | None = None  # found when it is asked for, by many
         self._suspicions: int | None = None
-        self._before: array[int] | None = array("q", (before,))  # per row, as far as it was asked for
+        self._before: int | None = before  # the offset before the first row; None where rows do not adjoin
 
     def column(self, column: int) -> array[int]:
         """Return one column (layout.POSITION ...) of all rows."""
@@ -147,13 +147,9 @@ class Window:
 
         It hangs on the log only, not on where the window begins.
         """
-        known = self._before
-        if known is None:  # what lies before a row is not in this window
+        if self._before is None:  # what lies before a row is not in this window
             return layout.UNKNOWN
-        for row in range(len(known) - 1, k):
-            trusted = self.cell(row, layout.CRC) == self.cell(row, layout.COMPUTED_CRC)
-            known.append(self.cell(row, layout.LAST_OFFSET) if trusted else known[row])
-        return known[k]
+        return _scan.last_trusted_offset(self.rows, k, self._before)
 
     @property
     def all_trusted(self) -> bool:
