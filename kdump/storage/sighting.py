@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,7 @@ def identity_of(directory: str, log_dir: str, log_dirs: LogDirs) -> str | None:
     return " ".join([_machine(), str(disk), *(f"{one.st_dev}:{one.st_ino}" for one in places)])
 
 
+@cache
 def _machine() -> str:
     """The name of this machine, and of its run: many machines may have one name."""
     from socket import gethostname

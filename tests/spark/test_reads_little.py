@@ -55,7 +55,6 @@ def test_all_of_a_log_is_read_where_all_is_asked_for(large: Path, monkeypatch: p
     assert rows == 48_000
 
 
-@pytest.mark.xfail(strict=True, reason="a range does not seek: F6")
 @pytest.mark.parametrize("asked", [{"fromOffset": "40000", "toOffset": "40001"}, {"toTime": "1"}])
 def test_a_small_range_reads_little(asked: dict[str, str], large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read, rows = bytes_read(large, monkeypatch, **asked)
@@ -74,7 +73,6 @@ def test_large_logs_of_one_partition_are_several_tasks(table: str, tmp_path: Pat
     assert len(planned([str(folder)], table)[1]) >= 8
 
 
-@pytest.mark.xfail(strict=True, reason="each log is asked for again: S3")
 def test_planning_asks_a_store_for_directories_and_not_for_each_log(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
