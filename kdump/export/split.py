@@ -156,10 +156,12 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Itera
             yield no_kafka_files(path)
         if directory.is_log_dir:
             yield from _not_followed(contents)
+        origins.log_dirs.saw(directory.itself.listing)
         here = [(one, origins.of(one.path)) for one in directory.partitions]
         asked = [(one, origin) for one, origin in here if wanted.has_place(origin)]
         list_ahead([one for one, _ in asked])
         for one, origin in asked:
+            origins.log_dirs.saw(one.listing)
             yield from _not_followed(one.contents)
             yield from _logs_in(one, origin, wanted)
 

@@ -383,6 +383,8 @@ class _WholeReader(_Reader):
                 files.append((path, sighted_file(path, opened.size, log_dirs)))
             elif (place := DirectoryCheck(path)).is_broker_directory:
                 places.append(place)
+                if place.log_dir.path == path:
+                    log_dirs.saw(place.log_dir.listing)
             else:
                 rest.known += without_files(path)
         units = self._units([check for place in places for check in place.partitions])

@@ -62,11 +62,14 @@ class PartitionDir:
         self._open: OrderedDict[int, Segment] = OrderedDict()
         if listing is not None:
             self.listing = listing
+            self.cache.know(listing)
 
     @cached_property
     def listing(self) -> DirectoryListing:
         """The listing of the directory."""
-        return DirectoryListing(self.path)
+        listing = DirectoryListing(self.path)
+        self.cache.know(listing)
+        return listing
 
     @cached_property
     def contents(self) -> Contents:
