@@ -78,11 +78,12 @@ HELD = {
     "tests/dump/test_ranges.py": "dump.ranges dump.selected_ranges render.turns",
     "tests/dump/test_select_cli.py": "cli.options.selection cli.options.times",
     "tests/dump/test_fate.py": "broker.producer.transaction_fates dump.transaction_indexes dump.transaction_outcomes",
-    "tests/dump/test_select_indexes.py": "dump.index_seek",
+    "tests/dump/test_select_indexes.py": "storage.index_seek",
     "tests/dump/test_stats.py": "render.dump_sink render.figures render.text.stats",
     "tests/export/test_export.py": (
         "cli.export cli.options.engine export.partition_sums export.verdict_files export.write rows.log rows.stats"
     ),
+    "tests/export/test_pruned.py": "export.pruned",
     "tests/find/test_find.py": (
         "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.find_rows render.text.find"
     ),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.api._rows import Record
     from kdump.api.columns import BatchColumns, RecordColumns
     from kdump.api.select import Selected
-    from kdump.dump.selection import Selection
+    from kdump.format.record.selection import Selection
 
     Chunks = Generator[tuple[str, Chunk]]
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from operator import index
 from typing import TYPE_CHECKING, SupportsIndex, TypedDict
 
-from kdump.dump.selection import Selection, contradiction
 from kdump.find.query import Ask, time_query
 from kdump.format.java_values import MAX_LONG, MIN_LONG
+from kdump.format.record.selection import Selection, contradiction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

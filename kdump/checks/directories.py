@@ -14,7 +14,7 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
 from kdump.storage.names import BOOTSTRAP
-from kdump.storage.partition_dir import InputDirectory
+from kdump.storage.partition_dir import InputDirectory, list_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,6 +42,7 @@ class DirectoryCheck:
     def __init__(self, path: str, *, is_log_dir: bool = False) -> None:
         self._directory = directory = InputDirectory(path, is_log_dir=is_log_dir)
         self.log_dir = directory.log_dir  # the log directory
+        list_ahead(directory.partitions)
         self.partitions = [PartitionCheck(one) for one in directory.partitions]  # those that lie there
         self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
 

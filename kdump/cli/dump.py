@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from kdump.dump.ranges import DumpRanges
     from kdump.dump.searched import Searched
     from kdump.dump.selected_ranges import SelectedRanges
-    from kdump.dump.selection import Selection
     from kdump.dump.stats import StatsSink
+    from kdump.format.record.selection import Selection
     from kdump.item import Item
     from kdump.output import Output
     from kdump.redact import Redactor

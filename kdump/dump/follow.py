@@ -15,10 +15,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from kdump.dump.checked import CheckedRecords, drain, open_walk
-from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import InputFile
 from kdump.dump.selected import SelectedLog
-from kdump.dump.selection import Filter
 from kdump.finding import Code, Finding, Severity, ignore
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window, crc_of_range
@@ -26,8 +24,10 @@ from kdump.format.java_values import MAX_LONG
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
+from kdump.format.record.selection import Filter
 from kdump.item import CaughtUp, FileStart, FileTurn, LogStart
-from kdump.storage.file_source import FileSource, OpenFailure
+from kdump.storage.file_source import FileSource, OpenFailure, UpTo
+from kdump.storage.index_seek import Starts
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import java_name, parse_name
 from kdump.storage.own_files import kind_of
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.selection import Selection
     from kdump.format.batch.walk import WalkState
+    from kdump.format.record.selection import Selection
     from kdump.format.source import Source
     from kdump.item import Item
 
@@ -398,7 +398,7 @@ class _Partition:
                 break
             with source:
                 log = SelectedLog(self._file(base), self._options, self._selection, self._filter, None)
-                tail = log.from_end(_UpTo(source, self._whole(base, source, 0)), wanted)
+                tail = log.from_end(UpTo(source, self._whole(base, source, 0)), wanted)
             self._go_to(base, tail.position)
             self._known.clear()
             if tail.count >= wanted:
@@ -407,7 +407,8 @@ class _Partition:
             wanted -= tail.count
 
     def _starts(self, base: int, source: Source) -> Starts:
-        return Starts(self._file(base), source, self._options.max_batch_bytes, ignore)
+        file, limit = self._file(base), self._options.max_batch_bytes
+        return Starts(file.segment, source, file.log_base, max_batch_bytes=limit, report=ignore)
 
     # --- reading --------------------------------------------------------------------------------------------
     def _open(self, base: int) -> FileSource | OpenFailure:
@@ -437,7 +438,7 @@ class _Partition:
             if end <= self._position:
                 return not is_last
             try:
-                yield from self._walk(base, _UpTo(source, end))
+                yield from self._walk(base, UpTo(source, end))
             except OSError as error:
                 yield OpenFailure(source.name, "read", f"{source.name}: cannot be read further: {error.strerror}")
                 return not is_last
@@ -577,38 +578,3 @@ def _has_crc(source: Source, header: bytes, start: int, end: int) -> bool:
     is_new = magic >= layout.MAGIC_V2
     crc = crc_of_range(source, start + (layout.ATTRIBUTES_AT if is_new else layout.MAGIC_AT), end, magic)
     return crc == wire.u32(header, layout.CRC_AT if is_new else layout.LEGACY_CRC_AT)
-
-
-class _UpTo:
-    """A source up to a position: what lies behind it is not there yet.
-
-    Args:
-        source: the file.
-        size: bytes of it.
-    """
-
-    def __init__(self, source: FileSource, size: int) -> None:
-        self._source = source
-        self.name, self.size = source.name, size
-        self.is_near = source.is_near
-
-    @property
-    def is_growing(self) -> bool:
-        """As of the file."""
-        return self._source.is_growing
-
-    def read_at(self, position: int, length: int) -> bytes:
-        """Return the bytes [position, position + length), fewer only at the end."""
-        return self._source.read_at(position, max(0, min(length, self.size - position)))
-
-    def read_into(self, position: int, target: memoryview) -> int:
-        """Fill `target` from `position` on; return how many bytes there were."""
-        return self._source.read_into(position, target[: max(0, min(len(target), self.size - position))])
-
-    def next_data(self, position: int) -> int:
-        """Return the first position from `position` on that is not in a hole."""
-        return min(self.size, self._source.next_data(position))
-
-    def unreadable(self, start: int, end: int) -> tuple[()]:
-        """Return none: what cannot be read is an error here."""
-        return self._source.unreadable(start, end)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.input_file import InputFile
-    from kdump.dump.selection import Selection
     from kdump.finding import Finding
     from kdump.format.batch.window import Window
+    from kdump.format.record.selection import Selection
     from kdump.storage.file_source import OpenFailure
 
 _MOST = 1000  # holes that are held; behind so many, of a topic that nothing compacts, some are told already

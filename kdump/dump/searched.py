@@ -14,7 +14,7 @@ from kdump.words.times import iso
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.dump.selection import Selection
+    from kdump.format.record.selection import Selection
     from kdump.item import Item
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from kdump.dump.checked import CheckedRecords, check_end, cut, drain, log_head, open_walk, range_ends
 from kdump.dump.holes import HolesMet, HoleWatch, not_searched
-from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import identify, input_files
-from kdump.dump.selection import Filter, Selection
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT, Chunk
+from kdump.format.record.selection import Filter, Selection
 from kdump.item import FileStart
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.index_seek import Starts
 from kdump.storage.names import FileKind, java_file
 from kdump.value import Value
 
@@ -174,7 +174,8 @@ class SelectedLog:
 
     def starts(self, source: Source, findings: list[Finding]) -> Starts:
         """Return what finds where to begin."""
-        return Starts(self.file, source, self._options.max_batch_bytes, findings.append)
+        limit = self._options.max_batch_bytes
+        return Starts(self.file.segment, source, self.file.log_base, max_batch_bytes=limit, report=findings.append)
 
     def stops(self, source: Source, position: int) -> list[int]:
         """Return where the ranges of the log end behind a position; they are the same for any number of processes."""

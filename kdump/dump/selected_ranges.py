@@ -12,9 +12,9 @@ from kdump.dump.checked import drain, open_walk
 from kdump.dump.holes import HolesMet, not_searched
 from kdump.dump.input_file import size_of
 from kdump.dump.selected import SelectedLog, selected_logs
-from kdump.dump.selection import Filter
 from kdump.dump.transaction_outcomes import Met, Outcomes
 from kdump.format.record.chunk import Chunk
+from kdump.format.record.selection import Filter
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.input_file import InputFile
-    from kdump.dump.selection import Selection
     from kdump.finding import Finding
     from kdump.format.batch.walk import CheckedWalk, WalkState
+    from kdump.format.record.selection import Selection
     from kdump.item import FileStart, Item
     from kdump.storage.open_files import CachedFile
 

@@ -12,8 +12,9 @@ import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from kdump.export.log_file import LogFile, Split
 from kdump.export.origin import Origin
-from kdump.export.split import LogFile, Split, splits_of
+from kdump.export.split import splits_of
 from kdump.export.state import (
     STATE,
     NotThisExportError,

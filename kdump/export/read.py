@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kdump.export.arrow import ArrowRows, as_numbers, batch_columns, with_times
 from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
+from kdump.export.pruned import Pruning, walked
 from kdump.export.split import WantedLogs, end_beside, hints_beside
 from kdump.export.tables import TABLES
 from kdump.finding import Code, Finding, ignore
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.decode.decoded import Decoder
-    from kdump.export.split import Split
+    from kdump.export.log_file import Split
     from kdump.export.tables import TableField
     from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
+    from kdump.format.record.selection import Filter
+    from kdump.storage.file_source import FileSource
 
 _ROWS = 16384  # rows of a record batch, about
 _BYTES = 8 * 1024 * 1024  # bytes of one, about
@@ -51,6 +54,7 @@ class ReadOptions(Value):
     decoder: str = "auto"  # auto, none, or the name of a decoder for all topics
     max_batch_bytes: int = MAX_BATCH_BYTES  # a larger batch is not held in memory: its records are not read
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES  # records of one batch over this are not read
+    seeks: bool = True  # what has no row that is asked for is not read, as far as indexes and headers tell
 
 
 MOST_CELL = 1024 * 1024  # bytes of a key, a value or all headers in one cell, where the record is very large
@@ -80,8 +84,12 @@ def read_splits(
     bounds = _bounds(options)
     names = [column.name for column in options.columns]
     needed = (*as_numbers(options.columns), *(known[name] for name, *_ in bounds if name not in names))
-    make = _batches if options.table == "batches" else _records
-    for batch in make(_windows(splits, options, problem, report), needed, options, problem):
+    of_batches = options.table == "batches"
+    limit, asked = options.max_uncompressed_bytes, options.wanted.selection
+    pruning = Pruning(asked, of_batches=of_batches, max_uncompressed_bytes=limit, seeks=options.seeks)
+    windows = _windows(splits, options, pruning, problem, report)
+    made = _batches(windows, needed) if of_batches else _records(windows, needed, options, pruning.records, problem)
+    for batch in made:
         kept = _within(batch, bounds)
         if kept.num_rows:
             shown = kept.select(names) if len(names) != len(needed) else kept
@@ -89,9 +97,13 @@ def read_splits(
 
 
 def _windows(
-    splits: Iterable[Split], options: ReadOptions, problem: Callable[[OpenFailure], None], report: Report
+    splits: Iterable[Split],
+    options: ReadOptions,
+    pruning: Pruning,
+    problem: Callable[[OpenFailure], None],
+    report: Report,
 ) -> Iterator[tuple[Split, Window]]:
-    """The windows of each piece."""
+    """The windows of each piece, as far as they may have what is asked for."""
     for split in splits:
         source = open_source(split.log.path)
         if isinstance(source, OpenFailure):
@@ -111,14 +123,16 @@ def _windows(
                 border=split.border,
             )
             walk.checks.follow_producers = False
-            for window in _readable(walk, split, problem):
+            for window in _readable(walk, source, split, pruning, problem):
                 yield split, window
 
 
-def _readable(walk: CheckedWalk, split: Split, problem: Callable[[OpenFailure], None]) -> Iterator[Window]:
+def _readable(
+    walk: CheckedWalk, source: FileSource, split: Split, pruning: Pruning, problem: Callable[[OpenFailure], None]
+) -> Iterator[Window]:
     """The windows of a walk, up to where the disk cannot be read."""
     try:
-        yield from walk.windows(split.stop if split.stop < split.log.size else None)
+        yield from walked(walk, pruning, pruning.parts(source, split), split.log.size)
     except OSError as error:
         problem(OpenFailure(split.log.path, "read", f"{split.log.path}: cannot be read further: {error.strerror}"))
 
@@ -133,8 +147,6 @@ def _shorter(size: int, split: Split) -> OpenFailure:
 def _batches(
     windows: Iterator[tuple[Split, Window]],
     columns: Sequence[TableField],
-    _options: ReadOptions,
-    _problem: Callable[[OpenFailure], None],
 ) -> Iterator[pa.RecordBatch]:
     held, runs = array("q"), _Runs()
     for split, window in windows:
@@ -173,6 +185,7 @@ def _records(
     windows: Iterator[tuple[Split, Window]],
     columns: Sequence[TableField],
     options: ReadOptions,
+    wanted: Filter,
     problem: Callable[[OpenFailure], None],
 ) -> Iterator[pa.RecordBatch]:
     reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=MOST_CELL)
@@ -183,11 +196,16 @@ def _records(
         if split is not read:
             read, constants = split, _constants(split)
             decoding = Decoding(split.log.origin.topic, options.decoder)
-        for chunk in reader.chunks(window):
-            if not chunk.filled:
+        for read_chunk in reader.chunks(window):
+            if not read_chunk.filled:
                 continue
-            if chunk.cut is not None:
-                problem(OpenFailure(split.log.path, "limit", _cut(split.log.path, chunk)))
+            is_cut = read_chunk.cut is not None
+            cut = _cut(split.log.path, read_chunk) if is_cut else ""
+            chunk = wanted.chunk(read_chunk) if options.wanted.is_part else read_chunk
+            if is_cut and (chunk is not None or options.wanted.patterns):
+                problem(OpenFailure(split.log.path, "limit", cut))
+            if chunk is None or not chunk.filled:
+                continue
             for part in parts(chunk):
                 batch = Records(part, constants, decoding).columns(columns)
                 if held and size + batch.nbytes >= MOST_BYTES:

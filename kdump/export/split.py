@@ -12,25 +12,29 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+from kdump.export.log_file import LogFile, Split
+from kdump.export.pruned import sought
 from kdump.export.tables import STATE_TABLES
 from kdump.finding import ignore
 from kdump.format.batch import layout
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES
+from kdump.format.record.selection import Selection
 from kdump.storage.directory import A_LINK, NO_FILE, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import OpenFileCache, open_source
-from kdump.storage.partition_dir import InputDirectory
-from kdump.storage.paths import above
+from kdump.storage.partition_dir import InputDirectory, list_ahead
+from kdump.storage.paths import above, is_remote
 from kdump.storage.segment import Segment, sibling
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.export.origin import Origin, Origins
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.storage.directory import Contents
     from kdump.storage.file_source import FileSource
+    from kdump.storage.partition_dir import PartitionDir
 
 _MB = 1024 * 1024
 SPLIT_SIZE = {
@@ -58,30 +63,8 @@ _OF_PATTERNS = frozenset("*?[")  # of the patterns of a shell
 _HOPS = 4096  # headers from one entry of an index to the next
 _T = TypeVar("_T")
 _OPEN_COST = 4 * 1024 * 1024  # bytes that could be read while a file is opened
+_MOST_OPENED = 256  # files that a group should open
 _EVEN = 1.4  # the largest task over the mean of all
-
-
-class LogFile(Value):
-    """A log that is there."""
-
-    path: str  # of it
-    size: int  # bytes, when it was listed
-    base_offset: int | None  # from the name; None where it has none
-    next_base: int | None  # base offset of the segment after it, None for the last
-    origin: Origin  # where it is from
-
-
-class Split(Value):
-    """A piece of a log: the batches that begin in [border.position, stop)."""
-
-    log: LogFile  # the log
-    border: Border  # where a batch begins, and what is known of those before it
-    stop: int  # bytes; the end of the log when that is where the piece ends
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.stop - self.border.position
 
 
 class WantedLogs(Value):
@@ -91,6 +74,8 @@ class WantedLogs(Value):
     partitions: tuple[str, ...] | None = None  # names of the form topic-0, or patterns; None for all
     offsets: tuple[int | None, int | None] = (None, None)  # half-open; None for no bound
     times: tuple[int | None, int | None] = (None, None)  # ms since the epoch, half-open; None for no bound
+    keys: tuple[bytes, ...] = ()  # keys of records; none for any
+    patterns: tuple[re.Pattern[str], ...] = ()  # one is found in the key of a record; none for any
 
     @property
     def is_all(self) -> bool:
@@ -113,19 +98,29 @@ class WantedLogs(Value):
         return is_one_of(f"{topic}-{partition}", self.partitions)
 
     def may_have(self, log: LogFile) -> bool:
-        """Whether a log may have rows that are asked for, by its name, and by its time index once it is closed."""
+        """Whether a log may have rows that are asked for, by its name."""
         first, last = self.offsets
-        if not self.has_place(log.origin):
-            return False
         if first is not None and log.next_base is not None and log.next_base <= first:
             return False
         if last is not None and log.base_offset is not None and log.base_offset >= last:
             return False
-        earliest = self.times[0]
-        if earliest is None or log.next_base is None or log.base_offset is None:
-            return True
-        latest = _latest(log.path, log.base_offset)
-        return latest is None or latest >= earliest
+        return not self._is_empty and self.has_place(log.origin)
+
+    @property
+    def _is_empty(self) -> bool:
+        """Whether a range ends where it begins, or before."""
+        return any(None not in one and one[0] >= one[1] for one in (self.offsets, self.times))  # type: ignore[operator]
+
+    @property
+    def is_part(self) -> bool:
+        """Whether records are asked for by their offset or their key: a part of those of a batch."""
+        return self.offsets != (None, None) or bool(self.keys or self.patterns)
+
+    @property
+    def selection(self) -> Selection:
+        """The same as conditions on batches and records."""
+        (first, last), (earliest, latest) = self.offsets, self.times
+        return Selection(first, last, earliest, latest, keys=self.keys, patterns=self.patterns)
 
 
 def is_one_of(name: str, asked: tuple[str, ...] | None) -> bool:
@@ -142,22 +137,6 @@ def is_one_of(name: str, asked: tuple[str, ...] | None) -> bool:
     return any(fnmatchcase(name, one) for one in asked if not _OF_PATTERNS.isdisjoint(one))
 
 
-def _latest(path: str, base: int) -> int | None:
-    """The largest timestamp of a closed segment by its time index; None where that cannot be relied on."""
-    source = open_source(sibling(path, "timeindex"), follow=False)
-    if isinstance(source, OpenFailure):
-        return None
-    with source:
-        try:
-            index = TimeIndex(source, base)
-            if not index.entries or index.sanity_check() is not None:
-                return None
-            latest = index.last_entry().timestamp
-        except OSError:
-            return None
-    return latest if latest > 0 else None
-
-
 def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Iterator[LogFile | OpenFailure]:
     """Yield the logs under some paths, in order, and the paths that lead to none.
 
@@ -168,7 +147,7 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Itera
     """
     for path, is_directory in expanded(paths):
         if not is_directory:
-            yield from _logs([path], origins, wanted)
+            yield from _log(path, origins, wanted)
             continue
         directory = InputDirectory(path)
         contents = directory.contents
@@ -177,11 +156,33 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Itera
             yield no_kafka_files(path)
         if directory.is_log_dir:
             yield from _not_followed(contents)
-        for one in directory.partitions:
-            if wanted.has_place(origins.of(one.path)):
-                yield from _not_followed(one.contents)
-                logs = [file.path for file in one.contents.files if file.name.kind is FileKind.LOG]
-                yield from _logs(logs, origins, wanted, follow=False)
+        origins.log_dirs.saw(directory.itself.listing)
+        here = [(one, origins.of(one.path)) for one in directory.partitions]
+        asked = [(one, origin) for one, origin in here if wanted.has_place(origin)]
+        list_ahead([one for one, _ in asked])
+        for one, origin in asked:
+            origins.log_dirs.saw(one.listing)
+            yield from _not_followed(one.contents)
+            yield from _logs_in(one, origin, wanted)
+
+
+def _logs_in(directory: PartitionDir, origin: Origin, wanted: WantedLogs) -> Iterator[LogFile | OpenFailure]:
+    """The logs of a partition directory; what a store has listed is not asked for again."""
+    files = [file for file in directory.contents.files if file.name.kind is FileKind.LOG]
+    ends = [file.name.base_offset for file in files[1:]]
+    for file, end in zip(files, [*ends, None], strict=True):
+        log = LogFile(file.path, 0, file.name.base_offset, end, origin)
+        if not wanted.may_have(log):
+            continue
+        if is_remote(file.path):
+            yield log.replace(size=directory.listing.size(os.path.basename(file.path)))
+            continue
+        source = open_source(file.path, follow=False)
+        if isinstance(source, OpenFailure):
+            yield source
+        else:
+            source.close()
+            yield log.replace(size=source.size)
 
 
 def _not_followed(found: Contents) -> Iterator[OpenFailure]:
@@ -194,47 +195,50 @@ def _not_followed(found: Contents) -> Iterator[OpenFailure]:
             yield OpenFailure(one.path, "permission" if one.is_out_of_reach else "symlink", one.sentence)
 
 
-def _logs(
-    paths: Sequence[str], origins: Origins, wanted: WantedLogs, *, follow: bool = True
-) -> Iterator[LogFile | OpenFailure]:
-    bases = [parse_name(os.path.basename(path)).base_offset for path in paths]
-    for at, path in enumerate(paths):
-        source = open_source(path, follow=follow)
-        if isinstance(source, OpenFailure):
-            yield source
-            continue
-        source.close()
-        log = LogFile(path, source.size, bases[at], bases[at + 1] if at + 1 < len(bases) else None, origins.of(path))
-        if wanted.may_have(log):
-            yield log
+def _log(path: str, origins: Origins, wanted: WantedLogs) -> Iterator[LogFile | OpenFailure]:
+    """A log that the user named."""
+    source = open_source(path)
+    if isinstance(source, OpenFailure):
+        yield source
+        return
+    source.close()
+    log = LogFile(path, source.size, parse_name(os.path.basename(path)).base_offset, None, origins.of(path))
+    if wanted.may_have(log):
+        yield log
 
 
-def splits_of(log: LogFile, size: int) -> list[Split]:
+def splits_of(log: LogFile, size: int, wanted: WantedLogs | None = None) -> list[Split]:
     """Return the pieces of a log.
 
     Args:
         log: the log.
         size: bytes that a piece should have; it ends at the first batch that begins there or later.
+        wanted: what is asked for: the pieces are of what can have it, by its offsets.
     """
     base = layout.UNKNOWN if log.base_offset is None else log.base_offset
     start = Border(floor=layout.UNKNOWN if base == layout.UNKNOWN else base - 1)
-    pieces = -(-log.size // max(1, size))
-    borders = [start]
-    if pieces > 1:
+    borders, end = [start], log.size
+    if log.size > size:
         source = open_source(log.path)
         if not isinstance(source, OpenFailure):
             with source:
-                targets = [log.size * k // pieces for k in range(1, pieces)]
                 try:
-                    borders += _cuts(source, log, base, targets)
+                    if wanted is not None:
+                        borders[0], end = sought(source, log, wanted.selection, start, end)
+                    begin = borders[0].position
+                    pieces = -(-(end - begin) // max(1, size))
+                    targets = [begin + (end - begin) * k // pieces for k in range(1, pieces)]
+                    borders += [one for one in _cuts(source, log, base, targets) if begin < one.position < end]
                 except OSError:
-                    borders = [start]
+                    borders, end = [start], log.size
     stops = [border.position for border in borders[1:]]
-    return [Split(log, border, stop) for border, stop in zip(borders, [*stops, log.size], strict=True)]
+    return [Split(log, border, stop) for border, stop in zip(borders, [*stops, end], strict=True)]
 
 
 def _cuts(source: FileSource, log: LogFile, base: int, targets: Sequence[int]) -> list[Border]:
     """Borders at or after each of some positions; fewer where they fall together."""
+    if not targets:
+        return []
     beside = open_source(sibling(log.path, "index")) if base != layout.UNKNOWN else None
     if beside is not None and not isinstance(beside, OpenFailure):
         with beside:
@@ -250,6 +254,7 @@ def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> lis
     """Borders at entries of the index; None where one of them is not what it says."""
     resync = Resync(source, tuple)
     found: list[Border] = []
+    interval = (targets[-1] - targets[0]) // (len(targets) - 1) if len(targets) > 1 else source.size - targets[0]
     for target in targets:
         low, high = 0, index.entries
         while low < high:
@@ -257,7 +262,7 @@ def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> lis
             low, high = (middle + 1, high) if index.entry(middle).position < target else (low, middle)
         if low == index.entries:
             # after its last entry an index is silent for one interval: more than that, and it is not the whole index
-            if index.entries == 0 or source.size - index.last_entry().position > source.size // (len(targets) + 1):
+            if index.entries == 0 or source.size - index.last_entry().position > interval:
                 return None
             break
         here = index.entry(low)
@@ -327,7 +332,9 @@ def end_beside(log: LogFile) -> LogEnd | None:
         return evidence.end_beside(directory, Segment(log.path, log.base_offset, cache))
 
 
-def pack(things: list[_T], sizes: list[int], size: int, least: int) -> list[list[_T]]:
+def pack(
+    things: list[_T], sizes: list[int], size: int, least: int, many: Sequence[int] | None = None
+) -> list[list[_T]]:
     """Return things in groups, each group in their order.
 
     The largest goes first, each to the group that has least. Where one thing is larger than the mean, groups are
@@ -338,16 +345,53 @@ def pack(things: list[_T], sizes: list[int], size: int, least: int) -> list[list
         sizes: bytes of each.
         size: bytes that a group should have.
         least: groups to make even so, if there are as many things.
+        many: files that are opened for each; one for each without it.
     """
     if not things:
         return []
-    costs = [one + _OPEN_COST for one in sizes]
-    count = min(len(things), max(-(-sum(sizes) // max(1, size)), least))
+    costs = _costs(sizes, many)
+    count = min(len(things), max(_groups(sizes, costs, size), least))
     while True:
         groups, loads = _filled(costs, count)
         if count == 1 or max(loads) * count <= _EVEN * sum(loads):
             return [[things[at] for at in sorted(group)] for group in groups]
         count -= max(1, count // 16)
+
+
+def pack_in_order(
+    things: list[_T], sizes: list[int], size: int, least: int, many: Sequence[int] | None = None
+) -> list[list[_T]]:
+    """Return things in groups, one behind the other in their order.
+
+    Args:
+        things: what is to be done.
+        sizes: bytes of each.
+        size: bytes that a group should have.
+        least: groups to make even so, about, if there are as many things.
+        many: files that are opened for each; one for each without it.
+    """
+    costs = _costs(sizes, many)
+    share = sum(costs) / max(1, _groups(sizes, costs, size), least)
+    groups: list[list[_T]] = []
+    load = 0
+    for one, cost in zip(things, costs, strict=True):
+        if not groups or load + cost / 2 > share:
+            groups.append([])
+            load = 0
+        groups[-1].append(one)
+        load += cost
+    return groups
+
+
+def _costs(sizes: Sequence[int], many: Sequence[int] | None) -> list[int]:
+    """What reading costs: bytes, and bytes that could be read while files are opened."""
+    return [one + _OPEN_COST * (1 if many is None else many[at]) for at, one in enumerate(sizes)]
+
+
+def _groups(sizes: Sequence[int], costs: Sequence[int], size: int) -> int:
+    """How many groups there should be, by bytes and by files that are opened."""
+    opened = (sum(costs) - sum(sizes)) // _OPEN_COST
+    return max(-(-sum(sizes) // max(1, size)), -(-opened // _MOST_OPENED))
 
 
 def _filled(costs: list[int], count: int) -> tuple[list[list[int]], list[int]]:

@@ -1,4 +1,4 @@
-"""The jobs behind `--engine spark`: verify by partition directory, export by piece of a log.
+"""The jobs behind `--engine spark`: verify by partition directory or segment, export by piece of a log.
 
 Both hand work out as plain values, in tasks of about the same size, and take back what the local engine gives: items
 of verify, results of parts. While a job runs its stages are told.
@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from kdump.checks import replicas, scrub_segment
 from kdump.checks.scrub import LocalScrub
 from kdump.export import job as export_job
-from kdump.export.split import SPLIT_SIZE, pack
+from kdump.export.split import SPLIT_SIZE, pack_in_order
 from kdump.export.verdicts import unread_of
 from kdump.item import Progress
 from kdump.spark.errors import NO_KDUMP, SparkFailedError, reason_of
 from kdump.spark.gateway import kept_log
 from kdump.spark.state import state_items, state_units
-from kdump.spark.units import Directory, DirectoryJudge
+from kdump.spark.units import Directory, DirectoryJudge, units_of
 from kdump.storage import guest
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
@@ -30,7 +31,7 @@ from kdump.storage.sighting import LogDirs, sightings
 from kdump.usage.run import PlacedRows, usage_units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kdump.checks.partition_check import PartitionCheck
     from kdump.checks.scrub import ScrubOptions
     from kdump.checks.scrub_segment import ScrubUnit
+    from kdump.checks.segment import Result as SegmentResult
     from kdump.export.job import ExportPart, ExportTarget, Result
     from kdump.export.origin import Origins
     from kdump.export.read import ReadOptions
@@ -47,11 +49,12 @@ if TYPE_CHECKING:
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Item
     from kdump.spark.state import StateUnit
+    from kdump.spark.units import VerifyUnit
     from kdump.storage.sighting import Sighting
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
-    Judged = tuple[int, list[Item], list[Finding]]
+    Judged = tuple[list[Any], list[Finding]]
 
 _OFTEN = 0.25  # seconds between two looks at the stages
 
@@ -67,50 +70,45 @@ class VerifyEngine(replicas.LocalReplicas):
         self._context = spark.sparkContext
 
     def partitions(self, checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Iterator[Item]]:
-        """Yield for each partition, in order, what is wrong there."""
-        units = list(enumerate(map(Directory.of, checks)))
-        sizes = [sum(check.sizes) for check in checks]
-        results: dict[int, tuple[list[Item], list[Finding]]] = {}
+        """Yield for each partition, in order, what is wrong there.
 
-        def all_results() -> Iterator[Item]:
-            work = partial(_judge, options=options)
-            for one in _run(self._context, "verify", units, sizes, SPLIT_SIZE["findings"], work):
-                if isinstance(one, Progress):
-                    if options.progress:
-                        yield one
-                else:
-                    number, items, late = one
-                    results[number] = (items, late)
-
-        for number, check in enumerate(checks):
-            yield self._of(number, check, results, all_results)
-
-    def _of(
-        self,
-        number: int,
-        check: PartitionCheck,
-        results: dict[int, tuple[list[Item], list[Finding]]],
-        run: Callable[[], Iterator[Item]],
-    ) -> Iterator[Item]:
-        if number not in results:
-            yield from run()
-        items, late = results.pop(number)
-        check.checkpoint_findings.extend(late)
-        yield from items
+        A large partition is judged by segment: a task has one, and what it says of it is put together here.
+        """
+        each = [units_of(check, SPLIT_SIZE["findings"]) for check in checks]
+        units = [unit for some in each for unit in some]
+        sizes, many = [unit.size for unit in units], [unit.files for unit in units]
+        work = partial(_judge, options=options)
+        found = _run(self._context, "verify", units, sizes, SPLIT_SIZE["findings"], work=work, many=many)
+        with closing(found):
+            results = _Results(found, is_progress_shown=options.progress)
+            for check, some in zip(checks, each, strict=True):
+                yield _put_together(check, some, results, options)
 
     def replicas(self, groups: Sequence[Sequence[PartitionCheck]], options: VerifyOptions) -> Iterator[Item]:
         """Yield where the replicas of partitions are not the same; those of a partition meet in one task."""
-        units = list(enumerate([Directory.of(check) for check in checks] for checks in groups))
+        units = [[Directory.of(check) for check in checks] for checks in groups]
         sizes = [sum(sum(check.sizes) for check in checks) for checks in groups]
-        found: dict[int, list[Item]] = {}
         work = partial(_compare, options=options)
-        for one in _run(self._context, "replicas", units, sizes, SPLIT_SIZE["findings"], work):
-            if not isinstance(one, Progress):
-                found[one[0]] = one[1]
-            elif options.progress:
-                yield one
-        for number in range(len(units)):
-            yield from found[number]
+        found = _run(self._context, "replicas", units, sizes, SPLIT_SIZE["findings"], work=work)
+        yield from _Results(found, is_progress_shown=options.progress)
+
+
+def _put_together(
+    check: PartitionCheck, units: Sequence[VerifyUnit], results: _Results, options: VerifyOptions
+) -> Iterator[Item]:
+    """What is wrong with a partition, from what its tasks say."""
+    if units[0].base is not None:
+
+        def segment(_number: int) -> Iterator[SegmentResult]:
+            yield from results.progress()
+            yield from results.next()[0]
+
+        yield from check.check(segment, options)
+        return
+    yield from results.progress()
+    items, late = results.next()
+    check.checkpoint_findings.extend(late)
+    yield from items
 
 
 class ScrubEngine(LocalScrub):
@@ -139,20 +137,17 @@ class ScrubEngine(LocalScrub):
     def _each(
         self, units: list[ScrubUnit], options: ScrubOptions, end: float | None
     ) -> Iterator[Iterator[scrub_segment.Result]]:
-        results: dict[int, list[scrub_segment.Result]] = {}
-        work = partial(_scrub, end=end)
+        sizes = [unit.size for unit in units]
+        found = _run(self._context, "scrub", units, sizes, SPLIT_SIZE["findings"], work=partial(_scrub, end=end))
+        results = _Results(found, is_progress_shown=options.progress)
 
-        def first() -> Iterator[scrub_segment.Result]:
-            sizes = [unit.size for unit in units]
-            for one in _run(self._context, "scrub", list(enumerate(units)), sizes, SPLIT_SIZE["findings"], work):
-                if not isinstance(one, Progress):
-                    results[one[0]] = one[1]
-                elif options.progress:
-                    yield one
-            yield from results.pop(0)
+        def one() -> Iterator[scrub_segment.Result]:
+            yield from results.progress()
+            yield from results.next()
 
-        for number in range(len(units)):
-            yield iter(results.pop(number)) if number else first()
+        with closing(found):
+            for _ in units:
+                yield one()
 
 
 class ExportEngine(export_job.LocalExport):
@@ -171,35 +166,35 @@ class ExportEngine(export_job.LocalExport):
         """Yield what becomes of each part, and how far all are."""
         sizes = [part.split.size for part in parts]
         work = partial(_write, target=target, options=options)
-        yield from _run(self._context, "export", parts, sizes, SPLIT_SIZE["records"], work)
+        yield from _run(self._context, "export", parts, sizes, SPLIT_SIZE["records"], work=work)
 
 
-def _judge(group: list[tuple[int, Directory]], options: VerifyOptions) -> Iterator[Judged]:
+def _judge(group: list[VerifyUnit], options: VerifyOptions) -> Iterator[Judged]:
     judge = DirectoryJudge(options)
-    for number, directory in group:
+    for unit in group:
         late: list[Finding] = []
-        yield number, list(judge.partition(directory, late)), late
+        yield list(judge.unit(unit, late)), late
 
 
-def _scrub(group: list[tuple[int, ScrubUnit]], end: float | None) -> Iterator[tuple[int, list[scrub_segment.Result]]]:
+def _scrub(group: list[ScrubUnit], end: float | None) -> Iterator[list[scrub_segment.Result]]:
     is_first = True
 
     def is_over() -> bool:
         return end is not None and not is_first and time.time() >= end
 
-    for number, unit in group:
+    for unit in group:
         if is_over():
-            yield number, [scrub_segment.ScrubOutcome(left_out=scrub_segment.NO_TIME)]
+            yield [scrub_segment.ScrubOutcome(left_out=scrub_segment.NO_TIME)]
             continue
         found = scrub_segment.scrub_segment(unit, is_over)
-        yield number, [one for one in found if not isinstance(one, Progress)]
+        yield [one for one in found if not isinstance(one, Progress)]
         is_first = False
 
 
-def _compare(group: list[tuple[int, list[Directory]]], options: VerifyOptions) -> Iterator[tuple[int, list[Item]]]:
+def _compare(group: list[list[Directory]], options: VerifyOptions) -> Iterator[list[Item]]:
     judge = DirectoryJudge(options)
-    for number, directories in group:
-        yield number, list(judge.replicas(directories))
+    for directories in group:
+        yield list(judge.replicas(directories))
 
 
 def _write(group: list[ExportPart], target: ExportTarget, options: ReadOptions) -> Iterator[Result]:
@@ -220,14 +215,7 @@ def folded(spark: SparkSession, table: str, paths: Sequence[str], limits: ReadLi
     yield from problems
     sizes = [unit.size for unit in units]
     work = partial(_fold, limits=limits)
-    found: dict[int, list[Any]] = {}
-    for one in _run(spark.sparkContext, table, list(enumerate(units)), sizes, SPLIT_SIZE[table], work):
-        if isinstance(one, Progress):
-            yield one
-        else:
-            found[one[0]] = one[1]
-    for number in range(len(units)):
-        yield from found[number]
+    yield from _Results(_run(spark.sparkContext, table, units, sizes, SPLIT_SIZE[table], work=work))
 
 
 def placed(spark: SparkSession, paths: Sequence[str], options: UsageOptions) -> Iterator[Any]:
@@ -244,16 +232,8 @@ def placed(spark: SparkSession, paths: Sequence[str], options: UsageOptions) -> 
             yield unit
         else:
             units.append(unit)
-    work = partial(_place, options=options.replace(progress=False))
-    found: dict[int, list[Any]] = {}
-    sizes = [unit.size for unit in units]
-    for one in _run(spark.sparkContext, "usage", list(enumerate(units)), sizes, SPLIT_SIZE["usage"], work):
-        if isinstance(one, Progress):
-            yield one
-        else:
-            found[one[0]] = one[1]
-    for number in range(len(units)):
-        yield from found[number]
+    work, sizes = partial(_place, options=options.replace(progress=False)), [unit.size for unit in units]
+    yield from _Results(_run(spark.sparkContext, "usage", units, sizes, SPLIT_SIZE["usage"], work=work))
 
 
 def unread(spark: SparkSession, paths: Sequence[str], origins: Origins) -> Iterator[Any]:
@@ -265,33 +245,63 @@ def unread(spark: SparkSession, paths: Sequence[str], origins: Origins) -> Itera
         origins: tells where files are from.
     """
     units = list(sightings(expanded(paths), origins.log_dirs))
-    sizes = [0 if isinstance(unit, OpenFailure) else len(unit.logs) for unit in units]
-    found: dict[int, list[Any]] = {}
-    work = partial(_look, origins=origins)
-    for one in _run(spark.sparkContext, "unread", list(enumerate(units)), sizes, SPLIT_SIZE["unread"], work):
-        if isinstance(one, Progress):
-            yield one
-        else:
-            found[one[0]] = one[1]
-    for number in range(len(units)):
-        yield from found[number]
+    many = [1 if isinstance(unit, OpenFailure) else max(1, len(unit.logs)) for unit in units]
+    work, none = partial(_look, origins=origins), [0] * len(units)
+    yield from _Results(_run(spark.sparkContext, "unread", units, none, SPLIT_SIZE["unread"], work=work, many=many))
 
 
-def _look(share: Sequence[tuple[int, Sighting | OpenFailure]], origins: Origins) -> Iterator[tuple[int, list[Any]]]:
+def _look(share: Sequence[Sighting | OpenFailure], origins: Origins) -> Iterator[list[Any]]:
     log_dirs = LogDirs()
-    for number, unit in share:
-        yield number, list(unread_of(unit, log_dirs, origins))
+    for unit in share:
+        yield list(unread_of(unit, log_dirs, origins))
 
 
-def _place(share: Sequence[tuple[int, UsageUnit]], options: UsageOptions) -> Iterator[tuple[int, list[Any]]]:
+def _place(share: Sequence[UsageUnit], options: UsageOptions) -> Iterator[list[Any]]:
     rows = PlacedRows(options)
-    for number, unit in share:
-        yield number, list(rows.of(unit))
+    for unit in share:
+        yield list(rows.of(unit))
 
 
-def _fold(share: Sequence[tuple[int, StateUnit]], limits: ReadLimits) -> Iterator[tuple[int, list[Any]]]:
-    for number, unit in share:
-        yield number, list(state_items(unit, limits))
+def _fold(share: Sequence[StateUnit], limits: ReadLimits) -> Iterator[list[Any]]:
+    for unit in share:
+        yield list(state_items(unit, limits))
+
+
+class _Results:
+    """What the tasks of a job give for each unit, in order, one at a time.
+
+    Args:
+        found: how far the job is, and then its results.
+        is_progress_shown: hand on how far it is.
+    """
+
+    def __init__(self, found: Iterator[Any], *, is_progress_shown: bool = True) -> None:
+        self._found = found
+        self._is_progress_shown = is_progress_shown
+        self._held: list[Any] = []
+
+    def progress(self) -> Iterator[Progress]:
+        """Yield how far the job is, until there is a result."""
+        while not self._held:
+            one = next(self._found)
+            if not isinstance(one, Progress):
+                self._held.append(one)
+            elif self._is_progress_shown:
+                yield one
+
+    def next(self) -> Any:  # noqa: ANN401 (what the work gives)
+        """Return the next result."""
+        for _ in self.progress():
+            pass
+        return self._held.pop()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items of all results, and how far the job is."""
+        for one in self._found:
+            if not isinstance(one, Progress):
+                yield from one
+            elif self._is_progress_shown:
+                yield one
 
 
 def _run(
@@ -300,9 +310,13 @@ def _run(
     things: Sequence[Any],
     sizes: list[int],
     size: int,
+    *,
     work: Callable[[Any], Iterator[Any]],
-) -> Iterator[Any]:
-    """Yield how far a job is while it runs, and then what its tasks give.
+    many: Sequence[int] | None = None,
+) -> Generator[Any]:
+    """Yield how far a job is while it runs, and then what its tasks give, in the order of the things.
+
+    What tasks give stays with the executors until it is asked for: the driver holds that of one task.
 
     Args:
         context: of Spark.
@@ -310,20 +324,24 @@ def _run(
         things: what is to be done.
         sizes: bytes of each.
         size: bytes that a task should have.
-        work: done in a task for its share of the things.
+        work: done in a task for its share of the things; yields one result for each.
+        many: files that are opened for each; one for each without it.
     """
-    groups = pack(list(things), sizes, size, context.defaultParallelism)
+    from pyspark import StorageLevel
+
+    groups = pack_in_order(list(things), sizes, size, context.defaultParallelism, many)
     if not groups:
         return
-    results: list[Any] = []
+    read_policy = guest.of_each(context.defaultParallelism)
+    tasks = context.parallelize(groups, len(groups)).flatMap(partial(_there, os.getcwd(), read_policy, work))
     failed: list[Exception] = []
+    tag = f"kdump-{uuid4().hex}"
 
     def collect() -> None:
         try:
+            context.addJobTag(tag)
             context.setJobDescription(f"kdump {name}")
-            tasks = context.parallelize(groups, len(groups))
-            read_policy = guest.of_each(context.defaultParallelism)
-            results.extend(tasks.flatMap(partial(_there, os.getcwd(), read_policy, work)).collect())
+            tasks.persist(StorageLevel.MEMORY_AND_DISK).count()
         except Exception as error:
             failed.append(error)
 
@@ -336,13 +354,19 @@ def _run(
             done, stage = _stage(context)
             if stage:
                 yield Progress(total * done // len(groups), total, stage)
+        if not failed:
+            try:
+                yield from tasks.toLocalIterator(prefetchPartitions=True)
+            except Exception as error:  # of Py4J, or of the socket that the results come by
+                failed.append(error)
+        if failed:
+            raise SparkFailedError(_sentence(name, failed[0]))
     finally:
         if thread.is_alive():
-            context.cancelAllJobs()
+            context.cancelJobsWithTag(tag)
             thread.join()
-    if failed:
-        raise SparkFailedError(_sentence(name, failed[0]))
-    yield from results
+        with suppress(Exception):  # the session may have ended
+            tasks.unpersist()
 
 
 def _sentence(name: str, error: Exception) -> str:

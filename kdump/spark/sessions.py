@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,9 @@ _LOCAL = pattern(r"local(?:\[([0-9]+|\*)\])?")
 _MASTER = pattern(r"local(\[([1-9][0-9]*|\*)( *, *[0-9]+)?\])?|local-cluster\[[0-9, ]+\]|yarn|(spark|k8s)://.+")
 _STANDALONE = "spark://"
 _PATIENCE = 5  # seconds for the master of a cluster to take a connection
+_ENCRYPTED = ("spark.ssl.rpc.enabled", "spark.ssl.enabled", "spark.authenticate", "spark.network.crypto.enabled")
+_STREAM_REQUEST, _STREAM_ANSWERS, _ANSWER = 6, (7, 8), 9  # types of messages, and bytes of an answer up to its type
+_MOST_ANSWERED = 4096  # bytes that are read at once
 _TRIES = 4  # of a task, as on a cluster; Spark's local mode has but one
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -99,7 +103,7 @@ def _wanted(master: str | None, java_home: str | None, conf: Mapping[str, str]) 
     if not is_there:
         master = master or conf.get("spark.master") or defaults.get("spark.master")
     settings = _settings(master, {**defaults, **conf, **({} if master is None else {"spark.master": master})})
-    _demand_master(settings["spark.master"])
+    _demand_master(settings["spark.master"], is_secret=any(settings.get(name) == "true" for name in _ENCRYPTED))
     if not is_there:
         flags = tuple(settings.pop("spark.driver.extraJavaOptions", "").split())
         memory = settings.get("spark.driver.memory", "1g")
@@ -126,8 +130,12 @@ def _defaults() -> dict[str, str]:
     return {name: value.strip() for name, value in found.items() if name.startswith("spark.")}
 
 
-def _demand_master(master: str) -> None:
+def _demand_master(master: str, *, is_secret: bool) -> None:
     """Demand that a master may be one, and that one of a standalone cluster is there: Spark waits long to say so.
+
+    Args:
+        master: its URL.
+        is_secret: what the cluster says is encrypted: that somebody takes connections is enough.
 
     Raises:
         SparkMissingError: it is none.
@@ -140,13 +148,34 @@ def _demand_master(master: str) -> None:
     why = ""
     for host, _, port in places:
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+            with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as there:
+                if is_secret or _is_of_spark(there):
+                    return
+            why = "what takes connections there does not answer as Spark does"
         except (OSError, OverflowError, UnicodeError) as error:
             why = first_line(error) if isinstance(error, OSError) else str(error)
-        else:
-            return
     if places:
         raise SparkFailedError(f"{master}: no master of Spark is there: {why}")
+
+
+def _is_of_spark(there: socket.socket) -> bool:
+    """Whether a server knows the messages of Spark: asked for a stream that it does not have, it says so.
+
+    Source: StreamRequest, StreamFailure, MessageEncoder (8 bytes of length, and a type).
+    """
+    name = b"/files/kdump"
+    there.settimeout(_PATIENCE)
+    answer = b""
+    try:
+        there.sendall(struct.pack(">qbi", 13 + len(name), _STREAM_REQUEST, len(name)) + name)
+        while len(answer) < _ANSWER and (part := there.recv(_MOST_ANSWERED)):
+            answer += part
+    except OSError:
+        return False
+    if len(answer) < _ANSWER:
+        return False
+    size, kind = struct.unpack_from(">qb", answer)
+    return size > _ANSWER and kind in _STREAM_ANSWERS
 
 
 def _why_not_started(error: Exception) -> str:

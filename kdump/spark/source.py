@@ -37,7 +37,8 @@ from kdump.checks.replicas import by_origin
 from kdump.checks.run import without_files
 from kdump.checks.table_items import table_items
 from kdump.checks.together import not_together
-from kdump.export.split import LogFile, logs_of, pack, splits_of
+from kdump.export.log_file import LogFile
+from kdump.export.split import logs_of, pack, splits_of
 from kdump.export.tables import REPLICA_TABLES, SPLIT_TABLES, STATE_TABLES, CellType
 from kdump.export.verdicts import StateRows, VerdictRows, unread_of, unread_segment_row, verdict_rows
 from kdump.finding import Code, Finding
@@ -50,7 +51,7 @@ from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import is_dir, normal
-from kdump.storage.sighting import LogDirs, Sighting, missed, sighted, sighted_file, sightings
+from kdump.storage.sighting import LogDirs, Sighting, missed, sighted, sighted_file, sighting_of, sightings
 from kdump.usage.options import by_partition
 from kdump.usage.run import PlacedRows, usage_units
 
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.checks.partition_check import PartitionCheck
-    from kdump.export.split import Split
+    from kdump.export.log_file import Split
     from kdump.export.tables import TableField
     from kdump.item import Item
     from kdump.spark.state import StateUnit
@@ -182,35 +183,44 @@ class _SplitReader(_Reader):
     def planned(self) -> Sequence[InputPartition]:
         """Plan pieces of about the same size."""
         options = self._options
-        log_dirs = options.origins.log_dirs
-        splits: list[tuple[Split, Sighting]] = []
+        splits: list[Split] = []
         for log in logs_of([root.path for root in options.roots], options.origins, options.wanted):
             if isinstance(log, LogFile):
-                seen = sighted_file(log.path, log.size, log_dirs)
-                splits.extend((split, seen) for split in splits_of(log, options.split_size))
+                splits += splits_of(log, options.split_size, options.wanted)
             else:
                 self._plan_without(log)
-        sizes = [split.size for split, _ in splits]
-        return _tasks(pack(splits, sizes, options.split_size, options.tasks))
+        groups = pack(splits, [split.size for split in splits], options.split_size, options.tasks)
+        seen: dict[str, Sighting] = {}
+        return _tasks([self._by_directory(group, seen) for group in groups])
+
+    def _by_directory(self, splits: Sequence[Split], seen: dict[str, Sighting]) -> list[tuple[Sighting, list[Split]]]:
+        """Pieces by the directory that they lie in, and what is to be looked for there."""
+        places: dict[str, list[Split]] = {}
+        for split in splits:
+            places.setdefault(os.path.dirname(split.log.path), []).append(split)
+        found = []
+        for directory, here in places.items():
+            if directory not in seen:
+                seen[directory] = sighting_of(directory, self._options.origins.log_dirs).replace(is_alone=True)
+            logs = {os.path.basename(split.log.path): split.log.size for split in here}
+            found.append((seen[directory].replace(logs=tuple(logs.items())), here))
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some pieces."""
-        from kdump.export.read import ReadOptions, read_splits
+        from kdump.export.read import read_splits
 
         assert isinstance(partition, _Task)
-        options = self._options
-        wanted = ReadOptions(options.table, options.columns, options.wanted, options.decoder).replace(**options.limits)
-        yield from read_splits(self._there(partition.work), wanted, self._go_without)
+        yield from read_splits(self._there(partition.work), self._options.reading, self._go_without)
 
-    def _there(self, work: Sequence[tuple[Split, Sighting]]) -> Iterator[Split]:
+    def _there(self, work: Sequence[tuple[Sighting, list[Split]]]) -> Iterator[Split]:
         """Yield the pieces of logs that are there, and are those of the plan."""
         log_dirs = LogDirs()
-        known: dict[Sighting, bool] = {}
-        for split, seen in work:
-            if seen not in known:
-                known[seen] = not self._misses(unseen := missed(seen, log_dirs)) and not unseen
-            if known[seen]:
-                yield split
+        for seen, splits in work:
+            unseen = missed(seen, log_dirs)
+            self._misses(unseen)
+            lost = {one.failure.path for one in unseen}
+            yield from (split for split in splits if split.log.path not in lost)
 
 
 class _StateReader(_Reader):
@@ -313,8 +323,8 @@ class _UnreadReader(_Reader):
                 work.append(one)
             elif options.wanted.has_place(options.origins.of(one.directory)):
                 work.append(one)
-        sizes = [0 if isinstance(one, OpenFailure) else len(one.logs) for one in work]
-        return _tasks(pack(work, sizes, options.split_size, options.tasks))
+        many = [1 if isinstance(one, OpenFailure) else max(1, len(one.logs)) for one in work]
+        return _tasks(pack(work, [0] * len(work), options.split_size, options.tasks, many))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some directories."""
@@ -341,6 +351,7 @@ class _Unit:
         parts: partition directories and single files, with what was seen of them; all of one directory, or replicas.
         known: what is known without reading them.
         size: of their logs, bytes.
+        files: how many logs.
         are_replicas: they are replicas of one partition, which are compared.
     """
 
@@ -348,6 +359,7 @@ class _Unit:
         self.parts: list[tuple[Directory | str, Sighting]] = []
         self.known: list[Item] = []
         self.size = 0
+        self.files = 0
         self.are_replicas = are_replicas
 
 
@@ -371,6 +383,8 @@ class _WholeReader(_Reader):
                 files.append((path, sighted_file(path, opened.size, log_dirs)))
             elif (place := DirectoryCheck(path)).is_broker_directory:
                 places.append(place)
+                if place.log_dir.path == path:
+                    log_dirs.saw(place.log_dir.listing)
             else:
                 rest.known += without_files(path)
         units = self._units([check for place in places for check in place.partitions])
@@ -388,7 +402,8 @@ class _WholeReader(_Reader):
             for item in unit.known:
                 if isinstance(item, OpenFailure):
                     self._plan_without(item)
-        return _tasks(pack(each, [unit.size for unit in each], options.split_size, options.tasks))
+        sizes, many = [unit.size for unit in each], [max(1, unit.files) for unit in each]
+        return _tasks(pack(each, sizes, options.split_size, options.tasks, many))
 
     def _units(self, checks: Sequence[PartitionCheck]) -> dict[str, _Unit]:
         """What is judged together, by the paths of the directories: those that are compared, else each alone."""
@@ -403,6 +418,7 @@ class _WholeReader(_Reader):
             unit = found.setdefault(normal(check.path), _Unit())
             unit.parts.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
             unit.size += sum(check.sizes)
+            unit.files += len(check.sizes)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from kdump.checks.options import VerifyOptions
 from kdump.decode.table import topics as decoded_topics
 from kdump.export.origin import Origins, read_roots
+from kdump.export.read import ReadOptions
 from kdump.export.split import SPLIT_SIZE, WantedLogs, is_one_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES, columns_of
 from kdump.find.query import moment_query
 from kdump.format.java_values import MAX_LONG
+from kdump.format.record.selection import compiled, contradiction
 from kdump.storage.directory import expanded, log_dirs_below
 from kdump.storage.names import parse_partition
 from kdump.storage.partition_dir import InputDirectory
@@ -40,6 +42,12 @@ _MOST_NAMED = 5  # topics or partitions in a message
 
 class OptionError(ValueError):
     """An option of the data source cannot be used; the message is one line for the user."""
+
+
+def _in_camel(name: str) -> str:
+    """A name of Python as options are written: fromOffset."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 # --- how a value is read ------------------------------------------------------------------------------------
@@ -123,6 +131,9 @@ OPTIONS = (
     SourceOption("toOffset", _offset, SPLIT_TABLES),
     SourceOption("fromTime", _time, SPLIT_TABLES),
     SourceOption("toTime", _time, SPLIT_TABLES),
+    SourceOption("key", str.encode, ("records",)),
+    SourceOption("keyRegex", compiled, ("records",)),
+    SourceOption("seek", _flag, SPLIT_TABLES),
     SourceOption("decoder", _one_of("auto", "none", *sorted(set(decoded_topics().values()))), ("records",)),
     SourceOption("shallow", _flag, _WHOLE_TABLES),
     SourceOption("contiguous", _flag, _WHOLE_TABLES),
@@ -171,7 +182,14 @@ class SourceOptions:
             self._of("partitions"),
             (self._of("fromOffset"), self._of("toOffset")),
             (self._of("fromTime"), self._of("toTime")),
+            keys=(self._of("key"),) if "key" in self._values else (),
+            patterns=(self._of("keyRegex"),) if "keyregex" in self._values else (),
         )
+        asked = self.wanted.selection
+        fields = {one: getattr(asked, one) for one in ("from_offset", "to_offset", "from_time", "to_time")}
+        why = contradiction(fields, lambda name: f"option {_in_camel(name)}")
+        if why is not None:
+            raise OptionError(why)
 
     def _read(self, name: str, text: str) -> Any:  # noqa: ANN401 (by the table)
         option = _NAMED.get(name)
@@ -203,6 +221,12 @@ class SourceOptions:
     def origins(self) -> Origins:
         """Tells where files are from."""
         return Origins(self.roots)
+
+    @property
+    def reading(self) -> ReadOptions:
+        """What is read of a split."""
+        seeks = self._of("seek", True)
+        return ReadOptions(self.table, self.columns, self.wanted, self.decoder, seeks=seeks).replace(**self.limits)
 
     @property
     def split_size(self) -> int:

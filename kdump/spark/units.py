@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.checks.job import SegmentSummary
 from kdump.checks.loose import check_loose
 from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.replicas import compare_all
 from kdump.checks.segment import check_segment
+from kdump.format.kinds import FileKind
 from kdump.item import Progress
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
+from kdump.storage.misplaced import know_misplaced, misplaced_in
 from kdump.storage.partition_dir import PartitionDir
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.segment import Result
     from kdump.finding import Finding
     from kdump.item import Item
+    from kdump.storage.misplaced import Misplaced
+
+
+_NONE: Mapping[int, Misplaced] = {}
 
 
 class Directory(Value):
@@ -34,6 +42,31 @@ class Directory(Value):
         return cls(check.path, check.directory.log_dir.path)
 
 
+class VerifyUnit(Value):
+    """What one task judges at least: a partition directory, or one segment of a large one."""
+
+    directory: Directory
+    base: int | None  # base offset of the segment; None for all of them, and the rest of the directory
+    size: int  # of the logs, bytes
+    files: int  # how many logs
+    misplaced: Mapping[int, Misplaced] = _NONE  # of a segment: the logs that bear the name of another
+
+
+def units_of(check: PartitionCheck, size: int) -> list[VerifyUnit]:
+    """Return what tasks judge of a partition: all of it, or where it is large each segment.
+
+    Args:
+        check: the partition.
+        size: bytes that a task should have.
+    """
+    directory, total = Directory.of(check), sum(check.sizes)
+    if total <= size or len(check.sizes) < 2:
+        return [VerifyUnit(directory, None, total, max(1, len(check.sizes)))]
+    misplaced = misplaced_in(check.directory)
+    each = zip(check.jobs, check.sizes, strict=False)
+    return [VerifyUnit(directory, job.base_offset, one, 1, misplaced) for job, one in each]
+
+
 class DirectoryJudge:
     """Judges partition directories; what lies around them is read once.
 
@@ -44,6 +77,7 @@ class DirectoryJudge:
     def __init__(self, options: VerifyOptions) -> None:
         self._options = options.replace(jobs=1, progress=False)
         self._around: dict[str, LogDir] = {}
+        self._held: tuple[Directory, PartitionCheck] | None = None  # whose segments are judged one by one
 
     def _check(self, directory: Directory) -> PartitionCheck:
         if directory.around not in self._around:
@@ -64,6 +98,28 @@ class DirectoryJudge:
 
         yield from check.check(results, self._options)
         late.extend(check.checkpoint_findings)
+
+    def unit(self, unit: VerifyUnit, late: list[Finding]) -> Iterator[Item | Result]:
+        """Yield what is wrong with a partition, or what a segment of it shows.
+
+        Args:
+            unit: which.
+            late: takes what belongs to the files of the log directory.
+        """
+        if unit.base is None:
+            yield from self.partition(unit.directory, late)
+            return
+        if self._held is None or self._held[0] != unit.directory:
+            self._held = unit.directory, self._check(unit.directory)
+            know_misplaced(self._held[1].directory, unit.misplaced)
+        check = self._held[1]
+        job = next((job for job in check.jobs if job.base_offset == unit.base), None)
+        if job is None:
+            path = check.directory.path_of(unit.base, FileKind.LOG)
+            yield OpenFailure(path, "missing", f"no such file: {path}: removed since it was listed")
+            yield SegmentSummary.not_read(unit.base)
+            return
+        yield from (one for one in check_segment(job, self._options) if not isinstance(one, Progress))
 
     def replicas(self, directories: list[Directory]) -> Iterator[Item]:
         """Yield where the replicas of a partition are not the same.

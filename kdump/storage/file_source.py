@@ -259,6 +259,41 @@ class FileSource:
         self.close()
 
 
+class UpTo:
+    """A source up to a position: what lies behind it is not there yet.
+
+    Args:
+        source: the file.
+        size: bytes of it.
+    """
+
+    def __init__(self, source: FileSource, size: int) -> None:
+        self._source = source
+        self.name, self.size = source.name, size
+        self.is_near = source.is_near
+
+    @property
+    def is_growing(self) -> bool:
+        """As of the file."""
+        return self._source.is_growing
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Return the bytes [position, position + length), fewer only at the end."""
+        return self._source.read_at(position, max(0, min(length, self.size - position)))
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        """Fill `target` from `position` on; return how many bytes there were."""
+        return self._source.read_into(position, target[: max(0, min(len(target), self.size - position))])
+
+    def next_data(self, position: int) -> int:
+        """Return the first position from `position` on that is not in a hole."""
+        return min(self.size, self._source.next_data(position))
+
+    def unreadable(self, start: int, end: int) -> tuple[()]:
+        """Return none: what cannot be read is an error here."""
+        return self._source.unreadable(start, end)
+
+
 def _open(path: str, flags: int) -> int:
     try:
         return os.open(path, flags | _NO_ATIME)

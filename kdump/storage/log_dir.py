@@ -51,9 +51,10 @@ class LogDir:
 
     def __init__(self, path: str, listing: DirectoryListing | None = None) -> None:
         self.path = path
+        self.cache = OpenFileCache()  # where the files of its partitions are open
         if listing is not None:
             self.listing = listing
-        self.cache = OpenFileCache()  # where the files of its partitions are open
+            self.cache.know(listing)
         self.siblings: Sequence[LogDir] = ()  # others that the user named with it, which may be the same broker's
         self.on_read: Callable[[StateFile], None] = lambda _file: None  # is given each text file when it was read, once
         self.topic_ids: dict[str, Mapping[str, Sequence[str]]] = {}  # what `identity` has found, by topic

@@ -105,6 +105,16 @@ def misplaced_in(directory: PartitionDir) -> Mapping[int, Misplaced]:
     return found.logs
 
 
+def know_misplaced(directory: PartitionDir, logs: Mapping[int, Misplaced]) -> None:
+    """Take what somebody else has found of a partition, so that its logs are not looked at again.
+
+    Args:
+        directory: the partition.
+        logs: as `misplaced_in` gives them.
+    """
+    directory.learnt[_Found] = _Found(dict(logs))
+
+
 def renamed(some: Sequence[Misplaced]) -> list[tuple[str, str]]:
     """Return which files are to be renamed, in an order in which none takes the name of one that is still there.
 

@@ -7,6 +7,7 @@ read is the business of the environment, as for any client of the store: no opti
 from __future__ import annotations
 
 from functools import lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kdump.storage.file_source import FileShrankError, FileSource, first_line
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 _BUILT_IN = ("s3", "gs", "gcs", "abfs", "abfss")
 _SAME = {"s3a": "s3", "s3n": "s3"}
+_AT_ONCE = 2  # seconds for which what was listed is what is there
 _AHEAD = 8 * 1024 * 1024  # bytes of one range: fewer cost more round trips than they save
+
+_just_listed: dict[str, tuple[float, list[RemoteEntry]]] = {}  # when, and what
 
 
 @lru_cache(maxsize=64)
@@ -75,6 +79,22 @@ def info(path: str) -> tuple[bool, bool, int]:
     return found.type is fs.FileType.Directory, found.type is fs.FileType.File, found.size or 0
 
 
+def is_directory(path: str) -> bool:
+    """Tell whether there is a directory; its listing is kept for who asks for that next, at once.
+
+    Args:
+        path: URL.
+    """
+    try:
+        found = list(entries(path))
+    except OSError:
+        found = []
+    if found:
+        _just_listed[path.rstrip("/")] = monotonic(), found
+        return True
+    return info(path)[0]
+
+
 class RemoteEntry(Value):
     """An entry of a store's listing, with the attributes of `os.DirEntry`."""
 
@@ -117,6 +137,10 @@ def entries(directory: str) -> Iterator[RemoteEntry]:
     """
     from pyarrow import fs
 
+    at, known = _just_listed.pop(directory.rstrip("/"), (0.0, ()))
+    if known and monotonic() - at < _AT_ONCE:
+        yield from known
+        return
     store, inside = _located(directory)
     found = store.get_file_info(fs.FileSelector(inside))
     for one in sorted(found, key=lambda one: str(one.base_name)):

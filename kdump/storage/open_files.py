@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from kdump.storage.directory import DirectoryListing
+
 _MOST_OPEN = 384  # three files of 128 segments
 _MOST_HELD = 32 * 1024 * 1024  # bytes of small files
 
@@ -74,6 +76,26 @@ class OpenFileCache:
     def __init__(self) -> None:
         self._open: dict[str, tuple[FileSource, bool]] = {}  # and whether a symbolic link leads to it
         self.held = 0  # bytes of small files that are kept in memory so far
+        self._listed: dict[str, DirectoryListing] = {}  # directories of a store: it is not asked for what they lack
+
+    def know(self, listing: DirectoryListing) -> None:
+        """Take what a store has listed.
+
+        Args:
+            listing: of a directory; what lies on this machine is asked for each time.
+        """
+        if is_remote(listing.path) and listing.error is None:
+            self._listed[listing.path] = listing
+
+    def absent(self, path: str) -> OpenFailure | None:
+        """Return why there is no file, as far as that is known without asking; None where it may be there."""
+        if not self._listed:
+            return None
+        folder, _, name = path.rpartition("/")
+        listing = self._listed.get(folder)
+        if listing is None or listing.has(name):
+            return None
+        return _problem(path, FileNotFoundError(path), follow=False)
 
     def open(self, path: str, *, follow: bool = True) -> CachedFile | OpenFailure:
         """Open a file, or say in one line why not; one that is open already is not opened again.
@@ -82,6 +104,9 @@ class OpenFileCache:
             path: as the user wrote it.
             follow: whether a symbolic link is followed.
         """
+        missing = self.absent(path)
+        if missing is not None:
+            return missing
         known = self._open.get(path)
         if known is None or (known[1] and not follow):
             opened = open_source(path, follow=False)

@@ -20,7 +20,7 @@ from kdump.storage.epochs_beside import EpochsBeside, Paths
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_partition
 from kdump.storage.open_files import CachedFile
-from kdump.storage.paths import above, base_name, parent
+from kdump.storage.paths import above, base_name, is_remote, parent
 from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _NO_FILES: Mapping[FileKind, str] = MappingProxyType({})
+_AT_ONCE = 16  # requests to a store
 _MOST_KEPT = 2048  # segments: pages of their indexes; of their files only the latest are open
 
 
@@ -61,11 +62,14 @@ class PartitionDir:
         self._open: OrderedDict[int, Segment] = OrderedDict()
         if listing is not None:
             self.listing = listing
+            self.cache.know(listing)
 
     @cached_property
     def listing(self) -> DirectoryListing:
         """The listing of the directory."""
-        return DirectoryListing(self.path)
+        listing = DirectoryListing(self.path)
+        self.cache.know(listing)
+        return listing
 
     @cached_property
     def contents(self) -> Contents:
@@ -256,6 +260,21 @@ class PartitionDir:
         """A small file that was read, or is to be read once for all."""
         known = self.epoch_file if name == FileKind.EPOCHS.value else self._files.get(name)
         return None if known is None else known.source
+
+
+def list_ahead(directories: Sequence[PartitionDir]) -> None:
+    """List directories of an object store, several at a time: each waits for its answer.
+
+    Args:
+        directories: that are needed; on this machine they are listed when they are.
+    """
+    remote = [one for one in directories if is_remote(one.path)]
+    if len(remote) > 1:
+        from concurrent.futures import ThreadPoolExecutor  # few read from a store
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(lambda one: one.listing, remote):
+                pass
 
 
 class LogAlone(PartitionDir):

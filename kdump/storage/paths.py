@@ -45,9 +45,9 @@ def is_remote(path: str) -> bool:
 def is_dir(path: str) -> bool:
     """Tell whether a path leads to a directory."""
     if is_remote(path):
-        from kdump.storage.object_store import info
+        from kdump.storage.object_store import is_directory
 
-        return info(path)[0]
+        return is_directory(path)
     return os.path.isdir(path)
 
 

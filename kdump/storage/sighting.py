@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import A_LINK, NO_FILE, DirectoryListing, no_kafka_files
@@ -19,8 +20,8 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
-from kdump.storage.partition_dir import InputDirectory
-from kdump.storage.paths import base_name, parent
+from kdump.storage.partition_dir import InputDirectory, list_ahead
+from kdump.storage.paths import base_name, is_remote, parent
 from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
@@ -68,11 +69,26 @@ class LogDirs:
 
     def __init__(self) -> None:
         self._known: dict[str, _Properties] = {}
+        self._listed: dict[str, DirectoryListing] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but listings, and what is so on this machine only."""
+        return {"_known": self._known, "_listed": {}}
+
+    @cached_property
+    def machine(self) -> str:
+        """The name of this machine, and of its run."""
+        return _machine()
+
+    def saw(self, listing: DirectoryListing) -> None:
+        """Take the listing of a directory of a store, so that what it lacks is not asked for."""
+        if is_remote(listing.path) and listing.path not in self._known:
+            self._listed[listing.path] = listing
 
     def of(self, log_dir: str) -> _Properties:
         """Return what a log directory says."""
         if log_dir not in self._known:
-            named = LogDir(log_dir)
+            named = LogDir(log_dir, self._listed.pop(log_dir, None))
             known = named.properties
             directory_id = known.get("directory.id")
             own = None if directory_id in (None, "") else str(directory_id)
@@ -105,7 +121,7 @@ def identity_of(directory: str, log_dir: str, log_dirs: LogDirs) -> str | None:
         disk = os.statvfs(directory or os.curdir).f_fsid
     except (OSError, ValueError):  # a URL is no path
         return None
-    return " ".join([_machine(), str(disk), *(f"{one.st_dev}:{one.st_ino}" for one in places)])
+    return " ".join([log_dirs.machine, str(disk), *(f"{one.st_dev}:{one.st_ino}" for one in places)])
 
 
 def _machine() -> str:
@@ -144,6 +160,7 @@ def sighted(directory: str, log_dirs: LogDirs, listing: DirectoryListing | None 
         listing: of the directory, where it was listed already.
     """
     listing = listing or DirectoryListing(directory)
+    log_dirs.saw(listing)
     logs = [name for name in listing.files if _is_log(name)]
     return sighting_of(directory, log_dirs, [(name, listing.size(name)) for name in logs])
 
@@ -250,6 +267,8 @@ def sightings(paths: Iterable[tuple[str, bool]], log_dirs: LogDirs) -> Iterator[
             if not (directory.partitions or contents.files or directory.failure):
                 yield no_kafka_files(path)
             yield from not_opened(contents)
+        log_dirs.saw(directory.itself.listing)
+        list_ahead(directory.partitions)
         for one in directory.partitions:
             yield sighted(one.path, log_dirs, one.listing)
 

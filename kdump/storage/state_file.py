@@ -40,7 +40,7 @@ class StateFile:
         self.error: OSError | None = None  # why it cannot be read, None where it is
         self.size = 0  # bytes, when it was opened
         self.source: Source | None = None  # its bytes; None after a failure or an error
-        opened = open_source(path, follow=follow)
+        opened = cache.absent(path) or open_source(path, follow=follow)
         if isinstance(opened, OpenFailure):
             self.failure = opened
             return

@@ -16,12 +16,12 @@ from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.fates import FateOptions, KeysFound, RecordFates
 from kdump.dump.searched import Searched
 from kdump.dump.selected import SelectedDump, selected_logs
-from kdump.dump.selection import Selection
 from kdump.finding import Finding
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import Fate
 from kdump.format.record.reader import RecordReader
+from kdump.format.record.selection import Selection
 from kdump.format.source import BytesSource
 from kdump.render.json.writer import fate_json
 from kdump.render.text.writer import fate_text

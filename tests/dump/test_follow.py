@@ -17,10 +17,10 @@ import pytest
 
 from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.follow import Follow
-from kdump.dump.selection import Selection
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
+from kdump.format.record.selection import Selection
 from kdump.item import FileTurn
 from kdump.storage.file_source import OpenFailure
 from tests.support.runs import run_kdump

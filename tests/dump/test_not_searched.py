@@ -11,8 +11,8 @@ from kdump.api.log import Log
 from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.searched import Searched
 from kdump.dump.selected import SelectedDump
-from kdump.dump.selection import Selection
 from kdump.finding import Code, Finding
+from kdump.format.record.selection import Selection
 from kdump.item import RecordsUnread
 from kdump.storage.open_files import CachedFile
 from tests.support import segments

@@ -12,7 +12,7 @@ import pytest
 from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.ranges import DumpRanges
 from kdump.dump.selected_ranges import SelectedRanges
-from kdump.dump.selection import Selection
+from kdump.format.record.selection import Selection
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.sample import OneIn
 from tests.support.terminal import run_in_terminal

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.dump.selection import Selection, literal_of
 from kdump.finding import Code
 from kdump.format.batch import layout
+from kdump.format.record.selection import Selection, literal_of
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES
 from tests.support.selection import Dump, everything, expected, is_trusted, selected

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.dump.selection import Selection
 from kdump.finding import Code
 from kdump.format.batch import layout
+from kdump.format.record.selection import Selection
 from kdump.storage.file_source import FileSource
 from tests.support import segments
 from tests.support.runs import FIXTURES

@@ -55,7 +55,6 @@ def test_all_of_a_log_is_read_where_all_is_asked_for(large: Path, monkeypatch: p
     assert rows == 48_000
 
 
-@pytest.mark.xfail(strict=True, reason="a range does not seek: F6")
 @pytest.mark.parametrize("asked", [{"fromOffset": "40000", "toOffset": "40001"}, {"toTime": "1"}])
 def test_a_small_range_reads_little(asked: dict[str, str], large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read, rows = bytes_read(large, monkeypatch, **asked)
@@ -63,7 +62,9 @@ def test_a_small_range_reads_little(asked: dict[str, str], large: Path, monkeypa
     assert read < 2 * 1024 * 1024
 
 
-@pytest.mark.xfail(strict=True, reason="a partition is one task: F7")
+@pytest.mark.xfail(
+    strict=True, reason="a data source has no second stage to put segments together: F7; the jobs of kdump do"
+)
 @pytest.mark.parametrize("table", ["findings", "segments", "losses"])
 def test_large_logs_of_one_partition_are_several_tasks(table: str, tmp_path: Path) -> None:
     folder = tmp_path / "t-0"
@@ -74,7 +75,6 @@ def test_large_logs_of_one_partition_are_several_tasks(table: str, tmp_path: Pat
     assert len(planned([str(folder)], table)[1]) >= 8
 
 
-@pytest.mark.xfail(strict=True, reason="each log is asked for again: S3")
 def test_planning_asks_a_store_for_directories_and_not_for_each_log(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,16 +89,13 @@ def test_planning_asks_a_store_for_directories_and_not_for_each_log(
         return plain(self, environ, start)
 
     client = boto3.client("s3", endpoint_url=store)
-    counts = []
-    for segments in (3, 12):
-        bucket = f"planned-{segments}"
-        client.create_bucket(Bucket=bucket)
-        for base in range(segments):
-            client.put_object(Bucket=bucket, Key=f"ld/t-0/{base:020}.log", Body=b"")
+    client.create_bucket(Bucket="planned")
+    for topic in ("t-0", "t-1", "u-0"):
+        for base in range(5):
+            client.put_object(Bucket="planned", Key=f"ld/{topic}/{base:020}.log", Body=b"")
+    for table in ("batches", "records", "findings", "segments", "unread"):
         asked.clear()
         with monkeypatch.context() as patch:
             patch.setattr(DomainDispatcherApplication, "__call__", counted)
-            planned([f"s3://{bucket}/ld"], "batches")
-        counts.append(len(asked))
-    assert counts[0] > 0
-    assert counts[0] == counts[1]
+            planned(["s3://planned/ld"], table)
+        assert asked == ["GET"] * 4, table

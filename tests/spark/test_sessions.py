@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from kdump.spark import sessions
+from kdump.spark.errors import SparkFailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +115,28 @@ def test_a_wrong_master_is_one_line_at_once(words: list[str], status: int, said:
     assert "Traceback" not in done.stderr
     assert "\tat " not in done.stderr
     assert status == 5 or done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_a_port_that_is_no_master_is_one_line_soon(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "_PATIENCE", 1)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        url = f"spark://127.0.0.1:{server.getsockname()[1]}"
+
+        def speak() -> None:
+            there, _ = server.accept()
+            with there:
+                there.sendall(answer)
+                if not answer:  # it says nothing as long as anybody waits
+                    while there.recv(100):
+                        pass
+
+        Thread(target=speak, daemon=True).start()
+        with pytest.raises(SparkFailedError, match="does not answer as Spark does"):
+            sessions._demand_master(url, is_secret=False)
+        sessions._demand_master(url, is_secret=True)
 
 
 @pytest.mark.parametrize(

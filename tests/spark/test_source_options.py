@@ -78,7 +78,14 @@ def test_every_option_says_for_which_tables_it_is(table: str) -> None:
         if table in one.tables:
             options(**{"table": table, one.name: text})
         else:
-            assert table not in SPLIT_TABLES or one.name in ("decoder", "shallow", "contiguous", "noResync")
+            assert table not in SPLIT_TABLES or one.name in (
+                "decoder",
+                "key",
+                "keyRegex",
+                "shallow",
+                "contiguous",
+                "noResync",
+            )
             with pytest.raises(OptionError, match=f"option {one.name}: is for"):
                 options(**{"table": table, one.name: text})
 

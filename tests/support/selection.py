@@ -23,7 +23,7 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.dump.selection import Selection
+    from kdump.format.record.selection import Selection
 
 
 class Record(NamedTuple):

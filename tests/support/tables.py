@@ -10,9 +10,10 @@ from kdump.broker.clusters import cluster_settings
 from kdump.checks.options import VerifyOptions
 from kdump.checks.table_items import table_items
 from kdump.export.arrow import from_rows, schema_of
+from kdump.export.log_file import LogFile
 from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
-from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
+from kdump.export.split import WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
 from kdump.export.verdicts import StateRows, VerdictRows, unread_rows, verdict_rows
 from kdump.format.read_limits import ReadLimits
@@ -44,7 +45,7 @@ def split_table(
     read = ReadOptions(table, columns, wanted).replace(**options)
     roots = read_roots(paths)
     logs = logs_of([root.path for root in roots], Origins(roots), wanted)
-    splits = [split for log in logs if isinstance(log, LogFile) for split in splits_of(log, size)]
+    splits = [split for log in logs if isinstance(log, LogFile) for split in splits_of(log, size, wanted)]
     batches = [batch for split in splits for batch in read_split(split, read, lambda _line: None)]
     return pa.Table.from_batches(batches, schema=schema_of(columns)).combine_chunks()
 

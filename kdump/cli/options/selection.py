@@ -15,10 +15,9 @@ from kdump.words.command import ShellCommand
 from kdump.words.escape import escape
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Mapping
 
-    from kdump.dump.selection import Selection
+    from kdump.format.record.selection import Selection
 
 _LONG = click.IntRange(min=0)
 _COUNT = click.IntRange(min=1)
@@ -73,15 +72,17 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
         fields["outcome"] = "committed" if given["committed"] else "aborted"
     if given["keys"]:
         fields["keys"] = tuple(_read("--key", read_key, key) for key in given["keys"])
-    if given["patterns"]:
-        fields["patterns"] = tuple(_read("--key-regex", _compiled, pattern) for pattern in given["patterns"])
-    if given["value_patterns"]:
-        fields["value_patterns"] = tuple(_read("--value-regex", _compiled, one) for one in given["value_patterns"])
+    if given["patterns"] or given["value_patterns"]:
+        from kdump.format.record.selection import compiled  # few runs select by it
+
+        for name, written in (("patterns", "--key-regex"), ("value_patterns", "--value-regex")):
+            if given[name]:
+                fields[name] = tuple(_read(written, compiled, pattern) for pattern in given[name])
     if given["headers"]:
         fields["headers"] = tuple(_header(header) for header in given["headers"])
     if not fields:
         return None
-    from kdump.dump.selection import Selection
+    from kdump.format.record.selection import Selection
 
     return Selection(**fields)
 
@@ -97,7 +98,7 @@ def records_asked_for(given: Mapping[str, Any]) -> str:
 
 def everything() -> Selection:
     """Return a selection of all that a log has."""
-    from kdump.dump.selection import Selection
+    from kdump.format.record.selection import Selection
 
     return Selection()
 
@@ -119,7 +120,7 @@ def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
         if given[name] is not None:
             fields[name] = time_of(written, given[name], quiet=bool(given.get("quiet")))
     if fields:
-        from kdump.dump.selection import contradiction
+        from kdump.format.record.selection import contradiction
 
         why = contradiction(fields, lambda name: f"--{name.replace('_', '-')}")
         if why is not None:
@@ -137,18 +138,6 @@ def _read(option: str, read: Callable[[str], Any], text: str) -> Any:  # noqa: A
         return read(text)
     except ValueError as error:
         raise click.UsageError(f"{option}: {escape(str(error))}") from None
-
-
-def _compiled(text: str) -> re.Pattern[str]:
-    import re
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what a later Python may read otherwise
-            return re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"'{text}' is not a valid regular expression: {error}") from None
 
 
 def _header(text: str) -> tuple[bytes, bytes | None]:

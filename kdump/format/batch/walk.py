@@ -144,6 +144,15 @@ class CheckedWalk:
         self.checks.resume(state.folds, state.producers)
         self._resync.resume(state.resync)
 
+    def go_to(self, border: Border) -> None:
+        """Go on at another place: what lies between is not read.
+
+        Args:
+            border: where, and what is known of the log before it.
+        """
+        self.checks.gap()
+        self.border = border
+
     def run_up(self, start: int, stop: int) -> WalkState:
         """Walk up to a position to know what the batches before it leave; of their producers nothing is known then.
 

@@ -272,6 +272,10 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
         slot = self._search(position, 1)
         return None if slot < 0 or self._read(slot).position > position else self._read(slot)
 
+    def above(self, offset: int) -> int:
+        """Return the number of the first entry above an offset, by search; `entries` where there is none."""
+        return self._search(offset, 0) + 1
+
     def _absolute(self, slot: tuple[int, int]) -> OffsetPosition:
         return OffsetPosition(as_long(self.base_offset + slot[0]), slot[1])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
@@ -21,20 +22,23 @@ from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from kdump.dump.input_file import InputFile
-    from kdump.dump.selection import Selection
     from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetPosition, TimestampOffset
+    from kdump.format.record.selection import Selection
     from kdump.format.source import Source
+    from kdump.storage.segment import Segment
+
+_BEYOND = 3  # entries: the first above an offset may be of the batch that has it
 
 
 class Starts:
     """Finds where to begin in one log.
 
     Args:
-        file: the log.
-        source: the same, open.
+        segment: the files of its base offset.
+        source: the log.
+        base: base offset of the log; None for a KRaft snapshot, which has no index.
         max_batch_bytes: limit of the walk that confirms a time.
         report: takes the findings about the indexes.
 
@@ -44,11 +48,13 @@ class Starts:
     Reports: X04, X05, T04.
     """
 
-    def __init__(self, file: InputFile, source: Source, max_batch_bytes: int, report: Report) -> None:
-        self._segment = file.segment
-        self._path = file.path
+    def __init__(
+        self, segment: Segment, source: Source, base: int | None, *, max_batch_bytes: int, report: Report
+    ) -> None:
+        self._segment = segment
+        self._path = segment.path
         self._source = source
-        self._base = file.log_base  # None for a KRaft snapshot, which has no index
+        self._base = base
         self._limit = max_batch_bytes
         self._report = report
         self._resync = Resync(source, tuple, search=False)
@@ -74,6 +80,38 @@ class Starts:
         if entry.position == 0 or entry.offset > offset:
             return 0
         return self._confirmed(entry, index.name, by_offset=True)
+
+    def beyond(self, offset: int) -> int:
+        """Return the position of a batch that begins at or above an offset, the size of the log where none is known."""
+        index = self._index
+        if index is None:
+            return self._source.size
+        first = index.above(offset - 1)
+        for number in range(first, min(first + _BEYOND, index.entries)):
+            entry = index.entry(number)
+            if not 0 < entry.position < self._source.size:
+                break
+            base = wire.i64(self._source.read_at(entry.position, 8).ljust(8, b"\0"), 0)
+            if offset <= base <= entry.offset and self._resync.is_batch(entry.position):
+                return entry.position
+        return self._source.size
+
+    def some_before(self, position: int, count: int) -> list[int]:
+        """Return positions before another that the offset index names, evenly spread.
+
+        Args:
+            position: of a batch that it names, bytes.
+            count: how many at least, if there are as many.
+        """
+        index = self._index
+        if index is None:
+            return []
+        last = index.entries
+        low = 0
+        while low < last:
+            middle = (low + last) // 2
+            low, last = (middle + 1, last) if index.entry(middle).position < position else (low, middle)
+        return [index.entry(number).position for number in range(0, low, max(1, low // count))]
 
     def at_or_before(self, position: int) -> int:
         """Return the position of a batch at or before a position, 0 for the start of the log."""
@@ -171,7 +209,9 @@ class Starts:
             self._source, found.append, next_base=None, max_batch_bytes=self._limit, border=border, resync=False
         )
         largest = layout.NO_OFFSET
-        for window in walk.windows():
+        index = self._index
+        near = 1 if index is None else index.lookup(entry.offset).position + 1  # no more is read than must be
+        for window in chain(walk.windows(near), walk.windows()):
             if not window.all_trusted or not all(window.column(layout.MAGIC)):
                 return None  # magic 0 has no times, and brokers made entries for it all the same
             lasts, times = window.column(layout.LAST_OFFSET), window.column(layout.MAX_TIMESTAMP)

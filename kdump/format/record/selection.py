@@ -41,6 +41,25 @@ def contradiction(fields: Mapping[str, Any], spelled: Callable[[str], str]) -> s
     return None
 
 
+def compiled(text: str) -> re.Pattern[str]:
+    """Return a pattern for keys or values.
+
+    Args:
+        text: a regular expression.
+
+    Raises:
+        ValueError: it is none; the message is one line for the user.
+    """
+    import warnings  # few look for a pattern
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a later Python may read otherwise
+            return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"'{text}' is not a valid regular expression: {error}") from None
+
+
 class Selection(Value):
     """A selection: every condition must hold; where one has several values, any of them will do."""
 
