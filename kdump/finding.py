@@ -390,7 +390,7 @@ class Code(Enum):
     K09 = ("topic-id-differs", Severity.WARNING, "the topic id is {found}; {others}: these are partitions of two topics of one name", "find out which is of the topic that the cluster has, by kdump cluster; a KRaft broker sets the other one aside as -stray when it starts")
     K10 = ("clusters-differ", Severity.WARNING, "cluster.id is {found} here, and {expected} in {other}: log directories of several clusters are named together{compared}", "name the log directories of one cluster; where they should be of one, see whose volume this is before a broker starts")
 
-    K11 = ("brokers-differ", Severity.NOTE, "node.id is {found} here, and {expected} in {other}: log directories of several brokers are named together", "none where that is meant; one broker does not start with both")
+    K11 = ("brokers-differ", Severity.NOTE, "{field} is {found} here, and {expected} in {other}: {together}", "none where that is meant; one broker does not start with both")
     K12 = ("owner-differs", Severity.NOTE, "{why}{more_files}", "{do}")
 
     M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
