@@ -281,7 +281,7 @@ class Outcomes:
         """
         yield from self.waiting()
         met = self.met()
-        for producer, (path, offset) in met.opened.items():
+        for producer, (path, offset) in sorted(met.opened.items(), key=lambda one: (one[1][1], one[0])):
             yield Finding(Code.P04, path, offset=offset, values={"producer": producer})
         yield from say_doubts(self.logs[0].path, met.doubts, "neither --committed nor --aborted shows or searches them")
 

@@ -293,3 +293,15 @@ def unkeyed(which: int) -> Files:
         )
         files |= segment(4, one_by_one(4, 8), interval=1)
     return log_dir({"profiles-0": files | {"leader-epoch-checkpoint": checkpoint((0, 0))}})
+
+
+def time_of_zero(which: int) -> Files:
+    """A producer gives no timestamp: the time index of a closed segment is one entry of zeros."""
+    parts = [batch(at, [Record(b"v", b"k%d" % at)], base_timestamp=0) for at in range(6)]
+    files = segment(0, parts[:3]) | segment(3, parts[3:]) | {name(6, "snapshot"): snapshot()}
+    for base in (0, 3):
+        files[name(base, "timeindex")] = bytes(12)
+    if which:
+        last = [batch(6, [Record(b"v", b"k")], base_timestamp=TIME)]
+        files |= segment(6, last) | {name(7, "snapshot"): snapshot()}
+    return log_dir({"orders-0": files | {"leader-epoch-checkpoint": checkpoint((0, 0))}})
