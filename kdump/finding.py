@@ -310,7 +310,7 @@ class Code(Enum):
            Trait.OR_COMPACTION, Trait.PRODUCER_STATE)
     P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)
-    P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of the log: readers of committed data stop before it", "none while its producer is at work")
+    P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of {end}", "none while its producer is at work")
     P05 = ("hanging-transaction", Severity.WARNING, "the transaction of producer {producer} hangs, and readers of committed data stop before it: {why}", "make sure that its producer is gone, then abort it with kafka-transactions.sh: kdump transactions has the command")
 
     X01 = ("index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
