@@ -304,7 +304,7 @@ class Code(Enum):
     C07 = ("codec-nesting", Severity.ERROR, "{why}", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)
 
-    P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}", "none for reading; compare with another replica",
+    P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}: {means}", "none for reading; compare with another replica",
            Trait.OR_COMPACTION, Trait.PRODUCER_STATE)
     P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica",
            Trait.OR_COMPACTION, Trait.PRODUCER_STATE)
@@ -418,6 +418,8 @@ class Code(Enum):
 
 OVERLAP = "twice"
 """Among the values of a finding about a batch that overlaps the one before it: the last offset that both have."""
+REPEATED = "repeated"
+"""Among those of a P01: the offsets of records that are there again, FIRST..LAST@POSITION of the batch that has them."""
 
 _OWN = ("length", "offset", "last_offset", "field", "expected", "found", "count")  # fields that sentences may name
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})

@@ -282,5 +282,8 @@ def open_transactions(producers: Producers, path: str, end: int, *, is_lone: boo
     is_open = [entry for entry in producers.entries.values() if entry.current_txn_first_offset >= 0]
     for entry in sorted(is_open, key=lambda entry: entry.current_txn_first_offset):
         first = entry.current_txn_first_offset
-        values = {"producer": entry.producer_id, "end": END_OF_SEGMENT if is_lone else END_OF_LOG}
+        values: dict[str, int | str | None] = {
+            "producer": entry.producer_id,
+            "end": END_OF_SEGMENT if is_lone else END_OF_LOG,
+        }
         yield Finding(Code.P04, path, offset=first, last_offset=end - 1, values=values)

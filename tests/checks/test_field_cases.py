@@ -318,3 +318,16 @@ def test_a_producer_that_writes_the_time_0_is_no_damage(which: int, tmp_path: Pa
     assert Told(tmp_path, "find-time", "logdir/orders-0", "0").of("location")[0]["offset"] == 0
     policy = ("--set", "cleanup.policy=delete")
     assert Told(tmp_path, "retention", "logdir", *policy).found("error", "warning", "note") == []
+
+
+# --- sequences --------------------------------------------------------------------------------------------------------
+@BOTH
+def test_repeated_and_missing_sequences_are_two_sentences(which: int, tmp_path: Path) -> None:
+    told = verify(tmp_path, field_cases.sequences, which)
+    repeats, skips = (one["message"] for one in told.of("finding") if one["code"] == "P01")
+    first = 6 if which else 4
+    assert f"repeats offsets {first}..7: readers get them twice" in repeats
+    assert "3 sequences are missing" in skips
+    (row,) = told.of("duplicate")
+    assert (row["offset"], row["lastOffset"], len(row["places"])) == (first, 7, 2)
+    assert (lost(told), told.exit) == ([], 0)

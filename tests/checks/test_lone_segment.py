@@ -33,7 +33,7 @@ def test_what_is_open_at_the_end_of_a_lone_segment_may_be_ended_behind_it(around
     assert (ALONE in shown) == (around == "nothing")
 
 
-@pytest.mark.parametrize("which", ["100.log", "100.index", name(100)])
+@pytest.mark.parametrize("which", ["100.log", name(100)])
 def test_verify_reads_a_file_by_the_name_that_dump_reads_it_by(which: str, tmp_path: Path) -> None:
     files = segment(100, one_by_one(100, 104), interval=1)
     kind = which.rpartition(".")[2]
