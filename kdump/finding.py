@@ -304,13 +304,13 @@ class Code(Enum):
     C07 = ("codec-nesting", Severity.ERROR, "{why}", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)
 
-    P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}", "none for reading; compare with another replica",
+    P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}: {means}", "none for reading; compare with another replica",
            Trait.OR_COMPACTION, Trait.PRODUCER_STATE)
     P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica",
            Trait.OR_COMPACTION, Trait.PRODUCER_STATE)
     P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)
-    P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of the log: readers of committed data stop before it", "none while its producer is at work")
+    P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of {end}", "none while its producer is at work")
     P05 = ("hanging-transaction", Severity.WARNING, "the transaction of producer {producer} hangs, and readers of committed data stop before it: {why}", "make sure that its producer is gone, then abort it with kafka-transactions.sh: kdump transactions has the command")
 
     X01 = ("index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
@@ -390,7 +390,7 @@ class Code(Enum):
     K09 = ("topic-id-differs", Severity.WARNING, "the topic id is {found}; {others}: these are partitions of two topics of one name", "find out which is of the topic that the cluster has, by kdump cluster; a KRaft broker sets the other one aside as -stray when it starts")
     K10 = ("clusters-differ", Severity.WARNING, "cluster.id is {found} here, and {expected} in {other}: log directories of several clusters are named together{compared}", "name the log directories of one cluster; where they should be of one, see whose volume this is before a broker starts")
 
-    K11 = ("brokers-differ", Severity.NOTE, "node.id is {found} here, and {expected} in {other}: log directories of several brokers are named together", "none where that is meant; one broker does not start with both")
+    K11 = ("brokers-differ", Severity.NOTE, "{field} is {found} here, and {expected} in {other}: {together}", "none where that is meant; one broker does not start with both")
     K12 = ("owner-differs", Severity.NOTE, "{why}{more_files}", "{do}")
 
     M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
@@ -418,6 +418,8 @@ class Code(Enum):
 
 OVERLAP = "twice"
 """Among the values of a finding about a batch that overlaps the one before it: the last offset that both have."""
+REPEATED = "repeated"
+"""Among those of a P01: the offsets of records that are there again, FIRST..LAST@POSITION of the batch that has them."""
 
 _OWN = ("length", "offset", "last_offset", "field", "expected", "found", "count")  # fields that sentences may name
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})

@@ -12,7 +12,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING
 
-from kdump.broker.config import ClusterSettings, TopicPast, has_part, says_compact
+from kdump.broker.config import Assigned, ClusterSettings, TopicPast, has_part, says_compact
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.decode.schema import ReadMode
 from kdump.decode.table import newest, table
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from kdump.decode.metadata import Framed
     from kdump.format.batch.window import Window
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
@@ -43,34 +44,66 @@ if TYPE_CHECKING:
 _TOPIC_CONFIG, _BROKER_CONFIG = 2, 4  # ConfigResource.Type
 _POLICY, _DEFAULT_POLICY = "cleanup.policy", "log.cleanup.policy"
 _TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE_TOPIC, _MIGRATION = 2, 3, 4, 5, 9, 21
+_REGISTER, _CHANGE_BROKER = 0, 17
 _BEGIN, _END, _ABORT = 23, 24, 25  # of transactions
-_WANTED = frozenset((_TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE_TOPIC, _MIGRATION, _BEGIN, _END, _ABORT))
+_OF_TOPICS = _TOPIC, _PARTITION, _CONFIG, _CHANGE, _REMOVE_TOPIC, _MIGRATION
+_WANTED = frozenset((_REGISTER, _CHANGE_BROKER, *_OF_TOPICS, _BEGIN, _END, _ABORT))
 _PRE_MIGRATION, _IN_MIGRATION = 1, 2  # ZkMigrationState: topics of ZooKeeper are copied in between
 _FOOTER = 4  # ControlRecordType of the end of a snapshot
-_REPLICAS = 2  # tag of a PartitionChangeRecord
+_REPLICAS, _DIRECTORIES = 2, 8  # tags of a PartitionChangeRecord
+_LISTS = 4  # of a PartitionRecord: replicas, in-sync replicas, and those that are removed or added
+_AFTER_LISTS = 12  # bytes of leader, leader epoch and partition epoch
+_UUID = 16
 _FRAME = 3  # frame version, type, version: a byte each
 _NUMBER, _ID = slice(_FRAME, _FRAME + 4), slice(_FRAME + 4, _FRAME + 20)  # begin a PartitionRecord of every version
 
 
-def _replicas(value: bytes) -> int | None:
-    """Return how many replicas a PartitionRecord says, or a change of it; None where it says nothing of them.
+def _assigned(value: bytes, before: Assigned | None) -> Assigned | None:
+    """Return where a PartitionRecord, or a change of it, has the replicas; None where it says nothing of them.
 
-    Source: PartitionRecord.json (field Replicas), PartitionChangeRecord.json (tag 2); both are compact.
+    Args:
+        value: the record.
+        before: what was known.
+
+    Source: PartitionRecord.json, PartitionChangeRecord.json (tags 2 and 8); all are compact.
     """
-    at = _ID.stop
+    at, is_change = _ID.stop, value[1] == _CHANGE
+    replicas, directories = (before or Assigned((), ())) if is_change else ((), ())
+    is_told = not is_change
     try:
-        if value[1] == _PARTITION:
-            return uvarint(value, at)[0] - 1
-        tags, at = uvarint(value, at)
-        while tags > 0 and at < len(value):
-            tag, at = uvarint(value, at)
-            length, at = uvarint(value, at)
-            if tag == _REPLICAS:
-                return uvarint(value, at)[0] - 1
-            tags, at = tags - 1, at + max(0, length)
+        if not is_change:
+            for number in range(_LISTS):
+                found, at = _array(value, at, 4)
+                replicas = tuple(int.from_bytes(one, signed=True) for one in found) if number == 0 else replicas
+            at += _AFTER_LISTS
+            if value[2] > 0:
+                directories = _ids(value, at)
+        else:
+            tags, at = uvarint(value, at)
+            while tags > 0 and at < len(value):
+                tag, at = uvarint(value, at)
+                length, at = uvarint(value, at)
+                if tag == _REPLICAS:
+                    replicas = tuple(int.from_bytes(one, signed=True) for one in _array(value, at, 4)[0])
+                    directories = () if len(directories) != len(replicas) else directories
+                elif tag == _DIRECTORIES:
+                    directories = _ids(value, at)
+                is_told |= tag in (_REPLICAS, _DIRECTORIES)
+                tags, at = tags - 1, at + max(0, length)
     except (IndexError, MalformedError):
         pass
-    return None
+    return Assigned(replicas, directories) if is_told else None
+
+
+def _array(value: bytes, at: int, size: int) -> tuple[list[bytes], int]:
+    """The items of a compact array, and where it ends."""
+    count, at = uvarint(value, at)
+    count = min(max(count - 1, 0), (len(value) - at) // size)
+    return [value[one : one + size] for one in range(at, at + count * size, size)], at + count * size
+
+
+def _ids(value: bytes, at: int) -> tuple[str, ...]:
+    return tuple(urlsafe_b64encode(one).decode().rstrip("=") for one in _array(value, at, _UUID)[0])
 
 
 def cluster_history(directory: PartitionDir, limits: ReadLimits) -> ClusterSettings:
@@ -93,11 +126,12 @@ def cluster_history(directory: PartitionDir, limits: ReadLimits) -> ClusterSetti
         state.brokers,
         is_known=state.is_known,
         partitions={name: len(state.topics[topic].partitions) for name, topic in state.ids.items()},
-        replicas={
-            (name, number): count
+        assigned={
+            (name, number): one
             for name, topic in state.ids.items()
-            for number, count in state.topics[topic].partitions.items()
+            for number, one in state.topics[topic].partitions.items()
         },
+        registered=state.registered,
         pasts={topic: one.past() for topic, one in state.topics.items()},
         ids=dict(state.ids),
         cluster_id=directory.log_dir.cluster_id,
@@ -117,7 +151,7 @@ class _Topic:
     def __init__(self, name: str, *, since_creation: bool) -> None:
         self.name = name  # of it
         self.config: dict[str, str] = {}
-        self.partitions: dict[int, int] = {}  # by their numbers, how many replicas each has
+        self.partitions: dict[int, Assigned] = {}  # by their numbers, where the replicas of each are
         self.ever_compact = False  # it was compacted at some time, or may have been by a default of brokers
         self.since_creation = since_creation  # all since its creation was read
 
@@ -141,6 +175,7 @@ class _State:
         self.topics: dict[str, _Topic] = {}  # by id, deleted ones too
         self.ids: dict[str, str] = {}  # of those that are there, by name
         self.brokers: dict[str, dict[str, str]] = {}  # configurations by id as text; "" for all
+        self.registered: dict[int, tuple[str, ...]] = {}  # the directory ids of each broker
 
     def lose(self, known_from: int) -> None:
         """Something was lost.
@@ -163,6 +198,7 @@ class _State:
             one.since_creation = before is not None and before.since_creation
         self.topics.update(snapshot.topics)
         self.ids, self.brokers = snapshot.ids, snapshot.brokers
+        self.registered = snapshot.registered
         self._held = None
         self.is_known = True
 
@@ -214,16 +250,25 @@ class _State:
 
     def _apply(self, offset: int, value: bytes) -> None:
         if value[1] in (_PARTITION, _CHANGE) and len(value) >= _ID.stop:
-            topic = self.topics.get(urlsafe_b64encode(value[_ID]).decode().rstrip("="))
-            count = _replicas(value)
-            if topic is not None and (count is not None or value[1] == _PARTITION):
-                topic.partitions[int.from_bytes(value[_NUMBER])] = count or 0
+            self._assign(value)
             return
         try:
             record = self._frames.read(value)
         except UnframedError:
             self.lose(offset + 1)
             return
+        self._apply_record(record)
+
+    def _assign(self, value: bytes) -> None:
+        """Take where a partition is."""
+        topic = self.topics.get(urlsafe_b64encode(value[_ID]).decode().rstrip("="))
+        number = int.from_bytes(value[_NUMBER])
+        made = None if topic is None else _assigned(value, topic.partitions.get(number))
+        if topic is not None and made is not None:
+            topic.partitions[number] = made
+
+    def _apply_record(self, record: Framed) -> None:
+        """Apply a record about a topic, a broker, a configuration or the migration from ZooKeeper."""
         fields: Fields = record.data
         if record.number == _TOPIC:
             self._create(fields["name"], fields["topicId"])
@@ -232,6 +277,9 @@ class _State:
         elif record.number == _REMOVE_TOPIC and (gone := self.topics.get(fields["topicId"])) is not None:
             if self.ids.get(gone.name) == fields["topicId"]:
                 del self.ids[gone.name]
+        elif record.number in (_REGISTER, _CHANGE_BROKER):
+            if fields.get("logDirs"):
+                self.registered[fields["brokerId"]] = tuple(fields["logDirs"])
         elif record.number == _MIGRATION:
             self._is_copying = fields["zkMigrationState"] == _PRE_MIGRATION
             if fields["zkMigrationState"] in (_PRE_MIGRATION, _IN_MIGRATION):

@@ -27,7 +27,7 @@ from kdump.format.java_values import MAX_DECOMPRESSED, MAX_INT, MAX_LONG, MIN_LO
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.storage.paths import real
 from kdump.storage.segment import SEGMENT_BYTES
-from kdump.value import Value
+from kdump.value import TupleValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -183,6 +183,13 @@ class TopicPast(Value):
     since_creation: bool
 
 
+class Assigned(TupleValue):
+    """Where the cluster has a partition."""
+
+    replicas: tuple[int, ...]  # broker ids
+    directories: tuple[str, ...]  # of each of them the id of its log directory; empty where the cluster does not say it
+
+
 class ClusterSettings(Value):
     """What the metadata log says of configurations."""
 
@@ -191,7 +198,8 @@ class ClusterSettings(Value):
     brokers: Mapping[str, Mapping[str, str]]  # of each broker that has some, by its id as text; "" for all
     is_known: bool = True  # nothing of what counts at the end is lost by damage
     partitions: Mapping[str, int] = MappingProxyType({})  # of each topic that the cluster has, how many there are
-    replicas: Mapping[tuple[str, int], int] = MappingProxyType({})  # of each partition of these, how many there are
+    assigned: Mapping[tuple[str, int], Assigned] = MappingProxyType({})  # of each partition of these, its replicas
+    registered: Mapping[int, tuple[str, ...]] = MappingProxyType({})  # directory ids of brokers that have told them
     pasts: Mapping[str, TopicPast] = MappingProxyType({})  # of each topic, deleted ones too, by its id
     ids: Mapping[str, str] = MappingProxyType({})  # of the topics that the cluster has
     cluster_id: str | None = None  # of the log directory that the metadata log lies in; None where that does not say it
@@ -315,7 +323,8 @@ class Config:
         cluster, its_id = self.cluster_of(log_dir), self.topic_id(topic, log_dir)
         if cluster is None or its_id is None or topic_id not in (None, its_id):
             return None
-        return cluster.replicas.get((topic, partition)) or None
+        found = cluster.assigned.get((topic, partition))
+        return len(found.replicas) or None if found is not None else None
 
     def cluster_of(self, log_dir: LogDir) -> ClusterSettings | None:
         """Return the cluster of a log directory: that whose metadata log lies in it, else that of its cluster.id.

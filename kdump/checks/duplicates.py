@@ -9,7 +9,7 @@ from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.finding import OVERLAP, Code, Finding, ignore
+from kdump.finding import OVERLAP, REPEATED, Code, Finding, ignore
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.ranges import RangeSet
@@ -36,6 +36,8 @@ class Overlap(TupleValue):
     first: int
     last: int
     position: int  # of the batch, bytes
+    # of the batch that has these offsets, where this one has the same records at others; None where it has the offsets
+    origin: int | None = None
 
 
 class OverlapWatch:
@@ -48,6 +50,7 @@ class OverlapWatch:
     def __init__(self, file: str) -> None:
         self._file = file
         self._found: list[Overlap] = []
+        self._repeats: list[Overlap] = []  # by the sequences of their producers
         self._of_wrappers: list[Overlap] = []
         self._reached = -1  # the highest offset inside legacy wrappers so far
         self._is_misplaced = False  # a header is wrong: what is inside its wrapper says nothing of others
@@ -60,6 +63,11 @@ class OverlapWatch:
             last = finding.values[OVERLAP]
             if isinstance(last, int):
                 self._found.append(Overlap(finding.offset, last, finding.position or 0))
+        repeated = finding.values.get(REPEATED)
+        if isinstance(repeated, str) and len(self._repeats) < _MOST:
+            offsets, _, position = repeated.partition("@")
+            first, _, last = offsets.partition("..")
+            self._repeats.append(Overlap(int(first), int(last), finding.position or 0, int(position)))
         self._is_misplaced |= finding.is_misplaced
 
     def records(self, chunk: Chunk) -> None:
@@ -93,7 +101,7 @@ class OverlapWatch:
         """Return them, in the order of the log."""
         positions = {one.position for one in self._found}
         inside = [] if self._is_misplaced else [one for one in self._of_wrappers if one.position not in positions]
-        return tuple(sorted([*self._found, *inside], key=lambda one: one.position))
+        return tuple(sorted([*self._found, *inside, *self._repeats], key=lambda one: one.position))
 
 
 class _Batch(TupleValue):
@@ -131,15 +139,20 @@ class Duplicates:
 
         Reports: O08.
         """
+        for one in overlaps:
+            if one.origin is not None:
+                places = Place(logs[-1], one.origin), Place(logs[-1], one.position)
+                yield Duplicate(self._path, self._name, one.first, one.last, places)
+        overlaps = [one for one in overlaps if one.origin is None]
         if not overlaps:
             return
         from kdump.checks.batch_contents import BatchContents  # it reads what few logs have: the watch is in each
 
         batches = [one for log in logs for one in self._batches(log, overlaps)]
         records = BatchContents(self._options)
-        places = {each.position: at for at, each in enumerate(batches) if each.log == logs[-1]}
+        numbers = {each.position: at for at, each in enumerate(batches) if each.log == logs[-1]}
         for one in overlaps:
-            at = places.get(one.position)
+            at = numbers.get(one.position)
             if at is None:
                 continue
             here = batches[at]

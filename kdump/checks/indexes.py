@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.finding import Capped, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
-from kdump.format.index.offset_and_time import INDEX_BYTES, INDEX_INTERVAL, OffsetIndex, TimeIndex
+from kdump.format.index.offset_and_time import INDEX_BYTES, INDEX_INTERVAL, OffsetIndex, TimeIndex, zeros_are_right
 from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import FileKind
 from kdump.value import TupleValue, Value
@@ -398,7 +398,7 @@ class IndexFold(ABC):
         for stretch in self._same:
             self._tell_same(stretch)
         zeros = self._index.entries - self.used if self._judged == self.used else 0
-        if zeros and self._tells_zeros:
+        if zeros and self._tells_zeros and not self._may_be_zero:
             severity = Severity.NOTE if self._may_be_untrimmed else None
             values = {"remedy": _UNTRIMMED} if self._may_be_untrimmed else {}
             at, length = self.used * self._slot, zeros * self._slot
@@ -415,6 +415,11 @@ class IndexFold(ABC):
                 )
             )
         self.close()
+
+    @property
+    def _may_be_zero(self) -> bool:
+        """Whether the log is such that zeros at the end are entries."""
+        return False
 
     def close(self) -> None:
         """Report what was held back."""
@@ -598,6 +603,10 @@ class TimeIndexFold(IndexFold):
     def gap(self) -> None:
         """Bytes of the log are no batch."""
         self._doubt = True
+
+    @property
+    def _may_be_zero(self) -> bool:
+        return zeros_are_right(self._largest) and not self._doubt
 
     def step(self, window: Window, last: int, *, sure: bool) -> Iterator[None]:
         """Take the next batches."""

@@ -28,7 +28,7 @@ from kdump.item import Checked, CheckedFile, Progress
 from kdump.storage.evidence import evidence_of
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import parse_name
+from kdump.storage.names import base_by_name, parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.other_formats import why_not_read
 from kdump.storage.partition_dir import PartitionDir
@@ -94,7 +94,11 @@ def _swaps(check: PartitionCheck, options: VerifyOptions) -> SwapCheck | None:
 def _by_kind(path: str, directory: PartitionDir, jobs: Sequence[SegmentJob], options: VerifyOptions) -> Iterator[Item]:
     name = parse_name(os.path.basename(path))
     if name.kind in _NEED_BASE and name.base_offset is None:
-        yield OpenFailure(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
+        base = base_by_name(name, path)
+        if base is None:
+            yield OpenFailure(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
+        else:
+            yield from _of_segment(path, name.kind, base, (), options, directory)
     elif name.kind is FileKind.UNKNOWN and is_stream(path):
         from kdump.storage.streams import first_offset  # few name one
 

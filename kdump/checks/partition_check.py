@@ -346,7 +346,8 @@ class PartitionCheck:
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
         if job.is_last and job.only is None:
-            yield from open_transactions(replay.producers, job.files[FileKind.LOG], self._end)
+            path, is_lone = job.files[FileKind.LOG], self.directory.is_lone_segment
+            yield from open_transactions(replay.producers, path, self._end, is_lone=is_lone)
         yield facts.checked(job, deep=deep)
         shown = tuple(read[kind] for kind in SEGMENT_KINDS if kind in read and job.only in (None, read[kind].path))
         yield Checked(shown, facts.batches, facts.records)

@@ -234,12 +234,17 @@ def _of_node(
     for row in held:
         if isinstance(row, Ending):
             continue
-        if isinstance(row, OpenFailure) or cause is None or _ends_broker(row):
+        if isinstance(row, OpenFailure) or cause is None or (_ends_broker(row) and not (first and _is_later(row))):
             yield row
         elif cause.is_first:
             yield _stopped(row.replace(bytes_lost=0, records_lost=0), cause)
         else:
             yield _stopped(row, cause)
+
+
+def _is_later(row: Prediction) -> bool:
+    """Whether what a node ends of is met only when it has judged the meta.properties of all its directories."""
+    return row.cause is not None and os.path.basename(row.cause.file) != FileKind.META_PROPERTIES.value
 
 
 def _lacks_properties(log_dir: LogDir, partitions: Sequence[PartitionDir]) -> bool:

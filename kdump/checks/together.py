@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.checks.whole_node import directory_ids_twice, disks_of_node
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _MOST_NAMED = 4  # partitions in a sentence
+_SEVERAL = "log directories of several brokers are named together"
 
 
 def not_together(directories: list[DirectoryCheck], options: VerifyOptions, *, are_replicas: bool) -> Iterator[Item]:
@@ -30,13 +32,27 @@ def not_together(directories: list[DirectoryCheck], options: VerifyOptions, *, a
         options: whether one configuration names them, or a manifest that has their hosts.
         are_replicas: the user says that the same partition under two paths is meant to be there.
 
-    Reports: K09-K11, F12.
+    Reports: K03, K09-K11, F12, M02.
     """
     yield from clusters_differ(directories, options, are_replicas=are_replicas)
     if options.node is not None or not (are_replicas or options.of_hosts):  # else it is known that they are of several
         yield from _brokers_differ(directories, options)
+    log_dirs = list(dict.fromkeys(one.log_dir for one in directories))
+    if not are_replicas:
+        yield from _each_checked(directory_ids_twice(log_dirs, options.node))
+    if options.node is not None:
+        config = None if options.settings is None else options.settings.config
+        held = {one.key for each in directories for one in each.partition_dirs if one.key and not _state(one)}
+        yield from _each_checked(disks_of_node(log_dirs, options.node, config, held))
     yield from _duplicates(directories, options, are_replicas=are_replicas)
     yield from _topic_ids_differ(directories)
+
+
+def _each_checked(found: Iterator[Finding]) -> Iterator[Item]:
+    """Yield findings, each with the end of what it is about."""
+    for one in found:
+        yield one
+        yield Checked((), 0, 0)
 
 
 def clusters_differ(directories: list[DirectoryCheck], options: VerifyOptions, *, are_replicas: bool) -> Iterator[Item]:
@@ -107,8 +123,22 @@ def _duplicates(directories: list[DirectoryCheck], options: VerifyOptions, *, ar
             ends = f"; this one ends at offset {here}, that one at {there}"
         if here != there and min(here, there) >= 0:
             remedy = f"{_MOVE_ONE}: {one.path if here < there else other.path} ends earlier"
+        bare = [each for each in (one, other) if is_bare(each)]
+        if len(bare) == 1:
+            remedy = f"move {bare[0].path} out of its log directory: it has neither a log nor a quorum-state"
         yield Finding(Code.F12, one.path, values={"other": other.path, "ends": ends, "remedy": remedy})
         yield Checked((), 0, 0)
+
+
+def _state(directory: PartitionDir) -> str:
+    """What has become of a partition, by the name of its directory; empty for one that is in use."""
+    return "" if directory.parsed is None else directory.parsed.state
+
+
+def is_bare(directory: PartitionDir) -> bool:
+    """Tell whether a directory of the metadata log is one that only formatting, or a hand, has made."""
+    is_raft_log = directory.parsed is not None and directory.parsed.is_raft_log
+    return is_raft_log and not directory.log_bases and not directory.listing.has(FileKind.QUORUM_STATE.value)
 
 
 _MOVE_ONE = "move one of them out of its log directory"
@@ -139,7 +169,7 @@ def _brokers_differ(directories: list[DirectoryCheck], options: VerifyOptions) -
             found=log_dir.node,
             expected=first,
             severity_override=None if node is None else Severity.ERROR,
-            values={"other": other, **_one_node(options)},
+            values={"other": other, "together": _SEVERAL, **_one_node(options)},
         )
         yield Checked((), 0, 0)
 

@@ -7,6 +7,7 @@ from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from kdump.broker.producer.lost_aborts import WITNESS
+from kdump.broker.producer.transaction_fates import END_OF_LOG, END_OF_SEGMENT
 from kdump.checks.indexes import most_bytes
 from kdump.finding import Capped, Code, Finding
 from kdump.format.batch import layout
@@ -267,17 +268,22 @@ def _agree(stored: ProducerStateEntry, known: ProducerStateEntry) -> bool:
     )
 
 
-def open_transactions(producers: Producers, path: str, end: int) -> Iterator[Finding]:
+def open_transactions(producers: Producers, path: str, end: int, *, is_lone: bool) -> Iterator[Finding]:
     """Yield a note for each transaction that is open at the end of a log, the earliest first.
 
     Args:
         producers: what is known there.
         path: of the log, as the user wrote it.
         end: the log end offset.
+        is_lone: nothing says that the log is the last of its partition.
 
     Reports: P04.
     """
     is_open = [entry for entry in producers.entries.values() if entry.current_txn_first_offset >= 0]
     for entry in sorted(is_open, key=lambda entry: entry.current_txn_first_offset):
-        first, values = entry.current_txn_first_offset, {"producer": entry.producer_id}
+        first = entry.current_txn_first_offset
+        values: dict[str, int | str | None] = {
+            "producer": entry.producer_id,
+            "end": END_OF_SEGMENT if is_lone else END_OF_LOG,
+        }
         yield Finding(Code.P04, path, offset=first, last_offset=end - 1, values=values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.storage.directory import NO_FILE, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import FileKind, java_name, parse_name, run_base
+from kdump.storage.names import FileKind, base_by_name, parse_name
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory, PartitionDir
 from kdump.storage.paths import above, is_dir, is_stream
@@ -152,5 +152,4 @@ def _base_offset(file: InputFile, options: DumpOptions) -> int | None:
         return options.base_offset
     if file.name.base_offset is not None or file.name.kind not in _NEED_BASE:
         return file.name.base_offset
-    run = run_base(os.path.basename(file.path))
-    return java_name(file.path).base_offset if run is None else run
+    return base_by_name(file.name, file.path)

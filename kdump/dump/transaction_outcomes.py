@@ -22,7 +22,16 @@ from typing import TYPE_CHECKING
 from kdump.broker.missing.lost_holes import lost_holes
 from kdump.broker.missing.ranges import MissingRange
 from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
-from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, UNKNOWN, Told, TransactionFates
+from kdump.broker.producer.transaction_fates import (
+    ABORTED,
+    COMMITTED,
+    END_OF_LOG,
+    END_OF_SEGMENT,
+    IN_DOUBT,
+    UNKNOWN,
+    Told,
+    TransactionFates,
+)
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.dump.last_stable import last_stable, log_reader
@@ -269,8 +278,10 @@ class Outcomes:
         if stands is None or not (met.behind or met.opened):
             return
         where = os.path.dirname(self.logs[0].path) or self.logs[0].path
+        is_lone = self.logs[-1].directory.is_lone_segment
         lie = "1 of the records shown lies" if met.behind == 1 else f"{met.behind} of the records shown lie"
-        why = f"a read_committed consumer stands at offset {stands.first_offset}: there the transaction of producer"
+        why = "as far as this segment tells, " if is_lone else ""
+        why += f"a read_committed consumer stands at offset {stands.first_offset}: there the transaction of producer"
         why += f" {stands.producer_id} begins, which is open; {lie} behind"
         yield OpenFailure(where, "skipped", f"{where}: {why}")
 
@@ -281,8 +292,9 @@ class Outcomes:
         """
         yield from self.waiting()
         met = self.met()
-        for producer, (path, offset) in met.opened.items():
-            yield Finding(Code.P04, path, offset=offset, values={"producer": producer})
+        end = END_OF_SEGMENT if self.logs[-1].directory.is_lone_segment else END_OF_LOG
+        for producer, (path, offset) in sorted(met.opened.items(), key=lambda one: (one[1][1], one[0])):
+            yield Finding(Code.P04, path, offset=offset, values={"producer": producer, "end": end})
         yield from say_doubts(self.logs[0].path, met.doubts, "neither --committed nor --aborted shows or searches them")
 
     def _outcome(self, path: str, window: Window, k: int) -> str:

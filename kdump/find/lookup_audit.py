@@ -6,12 +6,15 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, Refused
+from kdump.broker.segment_reading import outline
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_checks import check_header
-from kdump.format.index.offset_and_time import TimestampOffset
+from kdump.format.batch.window import HEADERS_WINDOW, Buffer
+from kdump.format.index.offset_and_time import TimestampOffset, zeros_are_right
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -305,12 +308,19 @@ class LookupAudit:
             return False
         last = index.last_entry()
         before = index.entry(index.entries - 2) if index.entries > 1 else TimestampOffset(0, 0)
-        if last.timestamp == 0:
+        is_zero = last.timestamp == 0 and not self._is_zero_right(number)
+        if is_zero:
             self._tell(Code.T02, index.name, last.offset, found=0)
         elif last.timestamp < before.timestamp:
             values = {"other": before.timestamp, "other_offset": before.offset}
             self._tell(Code.T03, index.name, last.offset, found=last.timestamp, values={**values, "side": "before"})
-        return last.timestamp == 0 or last.timestamp < before.timestamp
+        return is_zero or last.timestamp < before.timestamp
+
+    def _is_zero_right(self, number: int) -> bool:
+        """Whether the log of a segment is one whose time index ends in a zero."""
+        log = self._partition.segment(number).log
+        seen = outline(log, Buffer(log, HEADERS_WINDOW), MAX_BATCH_BYTES)
+        return seen.is_sound and zeros_are_right(seen.largest)
 
     def _check_late(self, lookup: Lookup, number: int, timestamp: int) -> None:
         """Look at what comes after the last entry of a time index, in the last segment that was passed over."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.broker.lost_directories import of_lost_directories
+from kdump.broker.strays import stray_of
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.rows.coordinators import Remark
@@ -50,13 +52,17 @@ def check(image: MetadataImage, cluster: str | None, paths: Iterable[str]) -> It
 
     Reports: M01, M02, M03, M04, M05.
     """
-    given = []
+    given: list[_Given] = []
+    others: list[str] = []  # directories that are none of those that the cluster knows
     for path in dict.fromkeys(paths):
         found = _given(image, cluster, path)
         if isinstance(found, _Given):
             given.append(found)
         else:
+            is_other = any(isinstance(one, OpenFailure) or _is_another(one) for one in found)
+            others += [path] if is_other and is_dir(path) else []
             yield from found
+    yield from _of_lost_disks(image, given, others)
     for one in given:
         count = 0
         for finding in _partitions(image, one, given):
@@ -131,6 +137,32 @@ def _whole(code: Code, path: str, field: str, found: int | str | None, expected:
     return Finding(code, path, field=field, found=found, expected=expected, values={"why": why})
 
 
+def _is_another(item: Finding | Remark) -> bool:
+    """Whether a directory is none of those that its broker has registered."""
+    return isinstance(item, Finding) and item.code is Code.M04
+
+
+def _of_lost_disks(image: MetadataImage, given: Sequence[_Given], others: Sequence[str]) -> Iterator[Finding]:
+    """Yield what lay on the disks in whose place there are others."""
+    if not others:
+        return
+    here: dict[int, set[str]] = {}
+    held: set[tuple[str, int]] = set()
+    for path in [*others, *(one.path for one in given)]:
+        directory = InputDirectory(path, parent)
+        log_dir = directory.log_dir
+        held.update(one.key for one in directory.partitions if one.key is not None and _is_current(one))
+        if log_dir.node is not None:
+            here.setdefault(log_dir.node, set()).add(str(log_dir.property_text("directory.id")))
+    brokers = image.brokers()
+    for node, present in here.items():
+        registered = brokers[node].get("logDirs") or () if node in brokers else ()
+        assigned = (
+            (topic, n, fields["replicas"], fields.get("directories") or ()) for topic, n, fields in image.partitions()
+        )
+        yield from of_lost_directories(node, registered, present, assigned, held=held, place=others[0])
+
+
 # --- its partitions -------------------------------------------------------------------------------------------
 def _partitions(image: MetadataImage, here: _Given, given: Sequence[_Given]) -> Iterator[Finding]:
     """Yield what is wrong with the partitions of one directory, by topic and number."""
@@ -168,19 +200,14 @@ def _misplaced(
     own = directory.topic_id
     if name.state == "stray":
         return _stray(directory, "a broker has set it aside as a stray")
-    if topic is None:
-        known = "" if own is None else f" (topic id {own})"
-        return _stray(directory, f"the cluster has no topic {name.topic}{known}")
-    if own is not None and own != topic["topicId"]:
+    replicas = None if fields is None else fields["replicas"]
+    found = stray_of(name, own, None if topic is None else topic["topicId"], replicas, here.node)
+    if found is not None and found.code is Code.M03 and topic is not None:
         path = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).path
         values: dict[str, int | str | None] = {"topic": name.topic}
         return Finding(Code.M03, path, field="topic_id", found=own, expected=topic["topicId"], values=values)
-    if fields is None:
-        return _stray(directory, f"topic {name.topic} has no partition {name.partition}")
-    if here.node not in fields["replicas"]:
-        brokers = "brokers" if len(fields["replicas"]) > 1 else "broker"
-        whose = f"{brokers} {', '.join(map(str, fields['replicas']))}"
-        return _stray(directory, f"its replicas are on {whose}, not on broker {here.node}")
+    if found is not None or fields is None:
+        return None if found is None else _stray(directory, found.why)
     if _directory_of(image, here, fields) is False:
         its = fields["directories"][fields["replicas"].index(here.node)]
         other = next((one for one in given if one.directory == its and one.node == here.node), None)

@@ -197,6 +197,19 @@ def run_base(name: str) -> int | None:
     return None if found is None else int(found[1])
 
 
+def base_by_name(name: FileName, path: str) -> int | None:
+    """Return a base offset by the name of a file as brokers or carve write it, or as Kafka's tool takes it.
+
+    Args:
+        name: of the file.
+        path: as the user wrote it.
+    """
+    if name.base_offset is not None:
+        return name.base_offset
+    run = run_base(path.rpartition("/")[2])
+    return java_name(path).base_offset if run is None else run
+
+
 def has_meaning(name: str) -> bool:
     """Tell whether a file name has a part that means something to a broker: few of a million others have.
 

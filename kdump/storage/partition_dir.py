@@ -169,6 +169,14 @@ class PartitionDir:
         self.cache.close()
 
     @property
+    def is_lone_segment(self) -> bool:
+        """Whether one log lies here that nothing around says to be the last of its partition: it is a copy of it."""
+        others = FileKind.EPOCHS, FileKind.PARTITION_METADATA
+        if self.parsed is not None or len(self.log_bases) != 1 or any(self.listing.has(one.value) for one in others):
+            return False
+        return not any(name.endswith(FileKind.SNAPSHOT.value) for name in self.listing.names)
+
+    @property
     def was_closed(self) -> bool:
         """Whether a broker has closed the partition and goes by that: not the metadata log, see `PartitionName`."""
         is_raft_log = self.parsed is not None and self.parsed.is_raft_log

@@ -338,9 +338,13 @@ class PartFold:
     ) -> Iterator[Finding]:
         """Add up the records of a window."""
         by, has_names = self._options.by, part.has_names(self._options.by)
+        is_old, counted = window.count > 0 and min(window.column(layout.MAGIC)) < layout.MAGIC_V2, set[int]()
         for chunk in self._reader.chunks(window):
             keep = newest.kept(chunk) if newest is not None else None
-            _sums.records(true_rows(chunk), chunk.filled, keep or b"", keep is not None, place.sums)
+            rows = true_rows(chunk)
+            _sums.records(rows, chunk.filled, keep or b"", keep is not None, place.sums)
+            if is_old:
+                place.sums[_sums.RECORDS] += _within_wrappers(chunk, counted)
             if keep is not None and by in BY_HEADERS:
                 self._superseded_by_header(chunk, keep)
             if has_names and self._keys is not None:
@@ -359,6 +363,24 @@ class PartFold:
                 sums = self._names.of(name)
                 sums[_sums.SUPERSEDED] += 1
                 sums[_sums.SUPERSEDED_BYTES] += found[at + layout.R_END] - found[at + layout.R_AT]
+
+
+def _within_wrappers(chunk: Chunk, counted: set[int]) -> int:
+    """How many records more than headers say are in compressed messages of magic 0 and 1, each of which counts as one.
+
+    Args:
+        chunk: records.
+        counted: positions of the messages whose one was taken into account; updated.
+    """
+    more, window = 0, chunk.window
+    for row in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
+        k = chunk.rows[row + layout.R_BATCH]
+        if not window.is_wrapper(k):
+            continue
+        position = window.cell(k, layout.POSITION)
+        more += position in counted
+        counted.add(position)
+    return more
 
 
 def _settled(held: list[Finding], source: FileSource, file: DiskFile) -> Iterator[Finding]:

@@ -599,7 +599,7 @@ def test_damage_of_a_snapshot_is_told(tmp_path: Path) -> None:
 # --- open transactions --------------------------------------------------------------------------------------
 def test_open_transactions_are_notes() -> None:
     data = log([txn(0, producer=3), txn(1, producer=2), txn(2, producer=1), marker(3, 2, ABORT)])
-    found = list(open_transactions(replay([(0, data)]).producers, "log", 4))
+    found = list(open_transactions(replay([(0, data)]).producers, "log", 4, is_lone=False))
     assert [(one.code.name, one.severity) for one in found] == [("P04", Severity.NOTE)] * 2
     assert [(one.offset, one.last_offset) for one in found] == [(0, 3), (2, 3)]
     assert "producer 3" in found[0].message

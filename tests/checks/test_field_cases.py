@@ -307,3 +307,27 @@ def test_records_without_a_key_are_removed_by_compaction(which: int, tmp_path: P
     args = ["dump", "logdir/profiles-0/00000000000000000000.log", "--fate", "--set", "cleanup.policy=compact"]
     run = run_kdump(args, tmp_path)
     assert run.stdout.count(b"compaction removes it: it has no key") == (1 if which else 4)
+
+
+# --- timestamps of 0 --------------------------------------------------------------------------------------------------
+@BOTH
+def test_a_producer_that_writes_the_time_0_is_no_damage(which: int, tmp_path: Path) -> None:
+    write(tmp_path / "logdir", field_cases.time_of_zero(which))
+    told = Told(tmp_path, "verify", "--start", "auto", "logdir")
+    assert (told.found("error", "warning", "note"), told.exit) == ([], 0)
+    assert Told(tmp_path, "find-time", "logdir/orders-0", "0").of("location")[0]["offset"] == 0
+    policy = ("--set", "cleanup.policy=delete")
+    assert Told(tmp_path, "retention", "logdir", *policy).found("error", "warning", "note") == []
+
+
+# --- sequences --------------------------------------------------------------------------------------------------------
+@BOTH
+def test_repeated_and_missing_sequences_are_two_sentences(which: int, tmp_path: Path) -> None:
+    told = verify(tmp_path, field_cases.sequences, which)
+    repeats, skips = (one["message"] for one in told.of("finding") if one["code"] == "P01")
+    first = 6 if which else 4
+    assert f"repeats offsets {first}..7: readers get them twice" in repeats
+    assert "3 sequences are missing" in skips
+    (row,) = told.of("duplicate")
+    assert (row["offset"], row["lastOffset"], len(row["places"])) == (first, 7, 2)
+    assert (lost(told), told.exit) == ([], 0)

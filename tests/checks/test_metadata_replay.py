@@ -1,4 +1,4 @@
-"""Nodes that do not start are not called healthy: metadata logs are replayed, and bootstrap.checkpoint is read."""
+"""Nodes that do not start are not called healthy: metadata logs are replayed, snapshots and bootstrap files read."""
 
 from __future__ import annotations
 

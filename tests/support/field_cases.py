@@ -293,3 +293,30 @@ def unkeyed(which: int) -> Files:
         )
         files |= segment(4, one_by_one(4, 8), interval=1)
     return log_dir({"profiles-0": files | {"leader-epoch-checkpoint": checkpoint((0, 0))}})
+
+
+def time_of_zero(which: int) -> Files:
+    """A producer gives no timestamp: the time index of a closed segment is one entry of zeros."""
+    parts = [batch(at, [Record(b"v", b"k%d" % at)], base_timestamp=0) for at in range(6)]
+    files = segment(0, parts[:3]) | segment(3, parts[3:]) | {name(6, "snapshot"): snapshot()}
+    for base in (0, 3):
+        files[name(base, "timeindex")] = bytes(12)
+    if which:
+        last = [batch(6, [Record(b"v", b"k")], base_timestamp=TIME)]
+        files |= segment(6, last) | {name(7, "snapshot"): snapshot()}
+    return log_dir({"orders-0": files | {"leader-epoch-checkpoint": checkpoint((0, 0))}})
+
+
+def sequences(which: int) -> Files:
+    """A producer's batch stands twice, whole or in part, and then it skips sequences."""
+    values = [b"a", b"b", b"c", b"d"]
+    again = 2 if which else 0
+    parts = [
+        batch(0, values, producer=(9, 0, 0), base_timestamp=TIME),
+        batch(4, values, producer=(9, 0, 4), base_timestamp=TIME),
+        batch(8, values[again:], producer=(9, 0, 4 + again), base_timestamp=TIME, epoch=1),
+        batch(12 - again, values, producer=(9, 0, 11), base_timestamp=TIME, epoch=1),
+    ]
+    end, state = 16 - again, (9, 0, 14, 15 - again, 3, TIME, -1, -1)
+    files = segment(0, parts) | {"leader-epoch-checkpoint": checkpoint((0, 0), (1, 8))}
+    return log_dir({"orders-0": files | {name(end, "snapshot"): snapshot(state)}})

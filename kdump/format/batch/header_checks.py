@@ -8,16 +8,17 @@ they look at each row.
 from __future__ import annotations
 
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kdump.finding import Code, Finding, Report, Severity
+from kdump.finding import REPEATED, Code, Finding, Report, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.base_offset.fold import OffsetFold, unknown
 from kdump.format.batch.base_offset.header import header_facts, offsets_at
 from kdump.format.batch.epoch_order import EpochFold, EpochsAround
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from kdump.format.batch.base_offset.header import HeaderFacts, LogEnd
     from kdump.format.batch.window import Window
@@ -232,6 +233,35 @@ def _after(known: tuple[int, int] | None, epoch: int, following: int) -> int:
     return known[1] if following < 0 and known is not None and known[0] == epoch else following
 
 
+def _means(window: Window, k: int, expected: int) -> dict[str, str]:
+    """What a sequence means that is not the expected one: records that are there again, or that are missing.
+
+    Args:
+        window, k: the batch.
+        expected: the sequence behind the last one of its producer.
+    """
+    sequence = window.cell(k, layout.BASE_SEQUENCE)
+    again = (expected - sequence) % _SEQUENCES
+    if again > _SEQUENCES // 2:
+        missing = (sequence - expected) % _SEQUENCES
+        return {"means": "1 sequence is missing" if missing == 1 else f"{missing} sequences are missing"}
+    count = min(again, window.cell(k, layout.LAST_OFFSET_DELTA) + 1)
+    producer, epoch = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.PRODUCER_EPOCH)
+    for j in range(k - 1, -1, -1):
+        if (window.cell(j, layout.PRODUCER_ID), window.cell(j, layout.PRODUCER_EPOCH)) != (producer, epoch):
+            continue
+        at = (sequence - window.cell(j, layout.BASE_SEQUENCE)) % _SEQUENCES
+        if window.cell(j, layout.BASE_SEQUENCE) >= 0 and at <= window.cell(j, layout.LAST_OFFSET_DELTA):
+            first = window.cell(j, layout.BASE_OFFSET) + at
+            last = min(first + count - 1, window.cell(j, layout.LAST_OFFSET))
+            named = f"offset {first}" if first == last else f"offsets {first}..{last}"
+            means = f"it repeats {named}: readers get them twice"
+            return {"means": means, REPEATED: f"{first}..{last}@{window.cell(j, layout.POSITION)}"}
+    last_one = (sequence + count - 1) % _SEQUENCES
+    named = f"sequence {sequence}" if count == 1 else f"sequences {sequence}..{last_one}"
+    return {"means": f"it repeats {named} of the producer: readers get these records twice"}
+
+
 _REMEMBERED = 100_000  # producers, the last ones; more than a broker keeps for one partition in practice
 
 
@@ -326,12 +356,23 @@ class SequenceFold:
                     field=field,
                     found=sequence,
                     previous=(known[1] - 1) % _SEQUENCES,
+                    more=_means(window, k, known[1]),
                 )
         self.producers[producer] = epoch, _after(known, epoch, following)
         if len(self.producers) > 2 * _REMEMBERED:  # many at once: the first of a dict is found past all that have gone
             self.producers = dict(islice(self.producers.items(), _REMEMBERED, None))
 
-    def _blame(self, code: Code, window: Window, k: int, producer: int, field: str, found: int, previous: int) -> None:
+    def _blame(
+        self,
+        code: Code,
+        window: Window,
+        k: int,
+        producer: int,
+        field: str,
+        found: int,
+        previous: int,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._report(
             Finding(
                 code,
@@ -342,6 +383,6 @@ class SequenceFold:
                 last_offset=window.cell(k, layout.LAST_OFFSET),
                 field=field,
                 found=found,
-                values={"producer": producer, "previous": previous},
+                values={"producer": producer, "previous": previous, **more},
             )
         )

@@ -290,6 +290,17 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
         return f"{subject} which is less than the base offset {self.base_offset}"
 
 
+def zeros_are_right(largest: int) -> bool:
+    """Tell whether a time index that ends in a zero is what a broker writes: the largest timestamp of its log is 0.
+
+    Args:
+        largest: timestamp of the log, ms; -1 for none.
+
+    Source: LogSegment.onBecomeInactiveSegment, TimeIndex.maybeAppend.
+    """
+    return largest == 0
+
+
 class TimeIndex(_SlotIndex[TimestampOffset]):
     """`.timeindex`: 12 bytes an entry, int64 timestamp and int32 relative offset. Source: TimeIndex."""
 

@@ -103,6 +103,10 @@ class Selection(Value):
         return bool(self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones)
 
 
+_NONE = -1  # producer id and leader epoch of what has none
+_ANY = array("q", [0])
+
+
 class Filter:
     """Leaves what is wanted of the windows and chunks of one run.
 
@@ -127,6 +131,8 @@ class Filter:
         self._bounds = array("q", [*ranges, by_time, one.from_position or 0, flags, one.tombstones, deep])
         self._producers = array("q", [len(one.producers), *one.producers])
         self._epochs = array("q", [len(one.epochs), *one.epochs])
+        asked = [of for of in (one.producers, one.epochs) if of]
+        self._wants_none = bool(asked) and all(_NONE in of for of in asked)
         self._keys, self._key_places = _packed([(key,) for key in one.keys])
         self._headers, self._header_places = _packed(one.headers)
         self._patterns = [_searching(one.patterns, of_value=False), _searching(one.value_patterns, of_value=True)]
@@ -161,8 +167,22 @@ class Filter:
         if not self._by_header:
             return window
         self._kept = _room(self._kept, window.count)
+        if self._wants_none and window.count and min(window.column(layout.MAGIC)) < layout.MAGIC_V2:
+            return self._with_old(window)
         count = _select.batches(window.rows, window.count, self._bounds, self._producers, self._epochs, self._kept)
         return window.some(self._kept, count)
+
+    def _with_old(self, window: Window) -> Window:
+        """The batches that can have what is wanted, where -1 is what formats without a producer or an epoch have."""
+        some = _room(array("q"), window.count)
+        width, kept = layout.BATCH_WIDTH, array("q")
+        count = _select.batches(window.rows, window.count, self._bounds, _ANY, _ANY, some)
+        new = _select.batches(window.rows, window.count, self._bounds, self._producers, self._epochs, self._kept)
+        wanted = {self._kept[row + layout.POSITION] for row in range(0, new * width, width)}
+        for row in range(0, count * width, width):
+            if some[row + layout.MAGIC] < layout.MAGIC_V2 or some[row + layout.POSITION] in wanted:
+                kept.extend(some[row : row + width])
+        return window.some(kept, len(kept) // width)
 
     def count(self, chunk: Chunk) -> int:
         """Return how many records of a chunk are wanted."""

@@ -1,0 +1,47 @@
+"""What a broker had on a disk that is gone: by the directory ids that it has registered, and the partitions in them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+    Assignment = tuple[str, int, Sequence[int], Sequence[str]]
+    """Topic, number, brokers, and of each of them the id of its log directory."""
+
+
+def of_lost_directories(
+    node: int,
+    registered: Iterable[str],
+    present: Iterable[str],
+    assigned: Iterable[Assignment],
+    *,
+    held: Container[tuple[str, int]],
+    place: str,
+) -> Iterator[Finding]:
+    """Yield the partitions that the cluster has in a directory of a broker which no disk here is.
+
+    Args:
+        node: the broker.
+        registered: the directory ids that it has told the cluster.
+        present: those that are here.
+        assigned: all partitions.
+        held: partitions that lie here all the same.
+        place: path of a log directory that is none of the broker's.
+
+    Reports: M02.
+    """
+    lost = set(registered).difference(present)
+    for topic, number, replicas, directories in assigned:
+        at = next((at for at, one in enumerate(replicas) if one == node), None)
+        if at is None or at >= len(directories) or directories[at] not in lost or (topic, number) in held:
+            continue
+        others = [one for one in replicas if one != node]
+        brokers = "brokers" if len(others) > 1 else "broker"
+        have = f"{brokers} {', '.join(map(str, others))} should have it too" if others else "it has no other replica"
+        why = f"the cluster has it in directory {directories[at]} of broker {node}, which no disk here is; {have}"
+        yield Finding(Code.M02, os.path.join(place, f"{topic}-{number}"), values={"why": why})

@@ -1,0 +1,115 @@
+"""What only the disks of one node show together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.broker.lost_directories import of_lost_directories
+from kdump.broker.strays import stray_of
+from kdump.checks.whole_node import directory_ids_twice
+from kdump.finding import Code
+from kdump.storage.names import PartitionName, parse_partition
+from tests.checks.test_field_cases import Told
+from tests.checks.test_metadata_replay import LEVEL, node
+from tests.support import metadata_records as records
+from tests.support.field_cases import closed, log_dir
+from tests.support.partitions import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST, SECOND, NEW = (records.uuid(number) for number in (101, 102, 103))
+ASSIGNED = [
+    LEVEL,
+    records.broker(1, [FIRST, SECOND]),
+    records.topic("orders", 5),
+    records.partition(0, 5, [1], [FIRST]),
+    records.partition(1, 5, [1], [SECOND]),
+    records.partition(2, 5, [1, 2], [SECOND, NEW]),
+]
+
+
+def properties(directory: str) -> bytes:
+    return f"version=1\ncluster.id=C\nnode.id=1\ndirectory.id={directory}\n".encode()
+
+
+def broker(root: Path, second: dict[str, bytes] | None, *, first: str = FIRST) -> None:
+    """A node of two disks; the metadata log lies on the first."""
+    write(root / "one", node(ASSIGNED) | {"meta.properties": properties(first)})
+    (root / "two").mkdir()
+    if second is not None:
+        write(root / "two", second)
+    settings = "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@localhost:9093\n"
+    (root / "server.properties").write_text(f"{settings}log.dirs={root}/one,{root}/two\n")
+
+
+def told(root: Path) -> Told:
+    return Told(root, "verify", "--start", "auto", "server.properties")
+
+
+def of_code(found: Told, code: str) -> list[str]:
+    return [one["message"] for one in found.of("finding") if one["code"] == code]
+
+
+@pytest.mark.parametrize("is_formatted", [False, True])
+def test_the_partitions_of_a_disk_that_is_gone_are_named(is_formatted: bool, tmp_path: Path) -> None:
+    broker(tmp_path, {"meta.properties": properties(NEW)} if is_formatted else None)
+    found = told(tmp_path)
+    lost = of_code(found, "M02")
+    assert [SECOND in one for one in lost] == [True, True]
+    assert "it has no other replica" in lost[0]
+    assert "broker 2 should have it too" in lost[1]
+    assert len(of_code(found, "K03")) == (not is_formatted)
+    assert {one["loads"] for one in found.of("prediction")} == {is_formatted}
+    assert found.exit in (3, 6)
+    run = Told(tmp_path, "cluster", "one", "--check", "one", "--check", "two")
+    assert len(of_code(run, "M02")) == 2
+
+
+def test_a_node_with_all_its_disks_lacks_nothing(tmp_path: Path) -> None:
+    parts = {"orders-1": closed(0, end=2), "orders-2": closed(0, end=2)}
+    broker(tmp_path, log_dir(parts) | {"meta.properties": properties(SECOND)})
+    assert of_code(told(tmp_path), "M02") == []
+
+
+def test_one_directory_id_twice_is_a_copy_of_a_volume(tmp_path: Path) -> None:
+    broker(tmp_path, log_dir({"orders-1": closed(0, end=2)}) | {"meta.properties": properties(FIRST)})
+    found = told(tmp_path)
+    (copied,) = of_code(found, "K11")
+    assert "Duplicate directory ID" in copied
+    assert {one["loads"] for one in found.of("prediction")} == {False}
+    assert found.exit == 3
+    assert directory_ids_twice([], None) is not None
+
+
+def test_a_bare_directory_of_the_metadata_log_is_the_one_to_move(tmp_path: Path) -> None:
+    broker(tmp_path, {"meta.properties": properties(SECOND), "__cluster_metadata-0/partition.metadata": b""})
+    found = told(tmp_path)
+    (twice,) = [one for one in found.of("finding") if one["code"] == "F12"]
+    assert twice["remedy"].startswith(f"move {tmp_path}/two/__cluster_metadata-0 out")
+    assert {one["reasonClass"] for one in found.of("prediction")} == {"org.apache.kafka.common.KafkaException"}
+
+
+def named(name: str) -> PartitionName:
+    found = parse_partition(name)
+    assert found is not None
+    return found
+
+
+def test_one_judgement_says_what_is_a_stray() -> None:
+    here = named("orders-0")
+    assert stray_of(here, "A", "A", [1, 2], 1) is None
+    assert stray_of(here, None, "A", [1], 1) is None
+    cases: list[tuple[str | None, list[int] | None, Code]] = [
+        (None, None, Code.M01),
+        ("B", [1], Code.M03),
+        ("A", None, Code.M01),
+        ("A", [2], Code.M01),
+    ]
+    for topic_id, replicas, code in cases:
+        found = stray_of(here, "A", topic_id, replicas, 1)
+        assert found is not None
+        assert found.code is code
+    assert list(of_lost_directories(1, ["a"], ["a"], [("t", 0, [1], ["a"])], held=(), place="x")) == []
