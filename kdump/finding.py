@@ -242,6 +242,7 @@ class Code(Enum):
            "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE, Trait.RECORDS_SKIPPED)
     B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
+    B12 = ("time-unit", Severity.NOTE, "{what}", "tell who writes to the topic: retention by time and lookups by time take them for milliseconds")
     B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)
 

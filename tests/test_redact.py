@@ -435,6 +435,7 @@ PROSE = {
     "Planned": "journal arguments partial_arguments",
     "Unchecked": "reason",
     "ChangeRow": "stands_out",
+    "CommitRow": "place_why",
     "ClusterRow": "fields",
     "Remark": "sentence",
 }

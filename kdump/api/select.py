@@ -38,6 +38,8 @@ class Selected(TypedDict, total=False):
     key_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
     value_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
     header: Text | tuple[Text, Text | None] | list[Text | tuple[Text, Text | None]]
+    min_size: int
+    max_size: int
     producer_id: int | Iterable[int]
     leader_epoch: int | Iterable[int]
     control: bool
@@ -154,6 +156,8 @@ _READERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "key_regex": ("patterns", _patterns),
     "value_regex": ("value_patterns", _patterns),
     "header": ("headers", _headers),
+    "min_size": ("min_size", whole(0)),
+    "max_size": ("max_size", whole(0)),
     "producer_id": ("producers", _numbers),
     "leader_epoch": ("epochs", _numbers),
     "control": ("control", _true),

@@ -28,6 +28,7 @@ from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHA
 from kdump.storage.paths import real
 from kdump.storage.segment import SEGMENT_BYTES
 from kdump.value import TupleValue, Value
+from kdump.words.numbers import counted, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -181,6 +182,10 @@ class TopicPast(Value):
     ever_compact: bool  # it was compacted at some time, by its own configuration or that of brokers
     # its creation is in the log, and all since then was read: else a snapshot told of it, or damage hides what it was
     since_creation: bool
+
+
+_OF_NODE = ("log.dir", "log.dirs", "metadata.log.dir", "node.id", "broker.id", "process.roles")  # of its directories
+_MOST_NAMED = 5  # settings in a sentence
 
 
 class Assigned(TupleValue):
@@ -403,12 +408,23 @@ class Config:
         internal = self._internal(topic)
         taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
         said = [self._said] if self._said else []
+        said += [self.unused] if self.unused else []
         said += [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
         if self.is_silent and not internal:
             said.append(DEFAULTS)
         elif policy is not None and policy.now is None:
             said.append(_UNKNOWN)
         return "; ".join(said)
+
+    @property
+    def unused(self) -> str:
+        """Say which settings of the file mean nothing here; empty for none."""
+        names = sorted(set(self._given).difference(_NAMES, _OF_NODE, self._firm)) if self._has_file else []
+        if not names:
+            return ""
+        many = counted(len(names), "setting")
+        means = "means" if len(names) == 1 else "mean"
+        return f"{many} of --config {means} nothing to kdump: {some_of(names, _MOST_NAMED)}"
 
     @property
     def is_silent(self) -> bool:
@@ -579,7 +595,24 @@ def read_config(source: Source) -> dict[str, str]:
     """
     if source.size > _MAX_FILE:
         raise ValueError(f"the file has {source.size} bytes and was not read: the limit is {_MAX_FILE}")
-    return read_properties(source.read_at(0, source.size))
+    return {setting_name(name): text for name, text in read_properties(source.read_at(0, source.size)).items()}
+
+
+def setting_name(name: str) -> str:
+    """Return the name of a setting as Kafka has it, where it is spelled as containers take it from the environment.
+
+    Args:
+        name: log.retention.ms, KAFKA_LOG_RETENTION_MS or KAFKA_CFG_LOG_RETENTION_MS; two underscores are one, three a
+            dash.
+    """
+    found = re.fullmatch(_OF_CONTAINER, name)
+    if found is None:
+        return name
+    words = found[1].lower().replace("___", "-").replace("__", "\0")
+    return words.replace("_", ".").replace("\0", "_")
+
+
+_OF_CONTAINER = r"KAFKA_(?:CFG_)?([A-Z0-9_]+)"
 
 
 def check_name(name: str) -> None:

@@ -27,12 +27,15 @@ from kdump.checks.transactions import open_transactions
 from kdump.finding import Code, Finding, Severity
 from kdump.format.java_values import ABOVE_ALL
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.item import Checked, CheckedFile, PartitionChecked, SegmentChecked
 from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.evidence import Witness, evidence_of, without_log
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import STRAY_WITHOUT_ID
+from kdump.words.time_units import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.item import Item
     from kdump.storage.evidence import KnownEnd
-    from kdump.storage.file_source import OpenFailure
     from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
 
@@ -75,6 +77,7 @@ class PartitionCheck:
         self._in_hand: list[MissingInLog] = []  # of the segment that is judged
         self._causes = PartitionCauses(directory, self._has_trace)
         self._is_read = True  # up to the end of the last log so far
+        self._has_wrong_unit = False  # it was said
         self._ends: list[int] = []  # of the logs so far; of one that was not read, where the next one begins
         self._done: set[str] = set()
         self._removed: dict[str, Finding] = {}  # F16 of what a start removes, by path
@@ -295,6 +298,25 @@ class PartitionCheck:
         lost = MissingRange(*offsets, (Code.F15.name,), log, length=size, certainty=Certainty.LOST)
         return [MissingInLog((lost,), 0)]
 
+    def _wrong_unit(self, job: SegmentJob, facts: SegmentSummary) -> Iterator[Finding]:
+        """Say once of a log that its timestamps are in another unit than milliseconds, and since which offset.
+
+        Reports: B12.
+        """
+        times = [one for one in (facts.first_timestamp, facts.max_timestamp) if one is not None]
+        if self._has_wrong_unit or not any(unit_of(one) for one in times) or FileKind.LOG not in job.files:
+            return
+        from kdump.broker.wrong_unit import unit_sentence, wrong_unit  # few logs have any
+
+        path = job.files[FileKind.LOG]
+        source = self.directory.cache.open(path, follow=False)
+        found = None if isinstance(source, OpenFailure) else wrong_unit(source, MAX_BATCH_BYTES)
+        if found is not None:
+            self._has_wrong_unit = True
+            position, size, offset, time = found
+            values: dict[str, int | str | None] = {"what": unit_sentence(offset, time)}
+            yield Finding(Code.B12, path, position, size, offset=offset, found=time, values=values)
+
     def _lost_before(self) -> Iterator[Loss]:
         """What the logs before the first one had; where none is here, what all of them had."""
         for begin, last in self._below_logs():
@@ -345,6 +367,7 @@ class PartitionCheck:
         self._is_damaged |= facts.damaged
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
+        yield from self._wrong_unit(job, facts)
         if job.is_last and job.only is None:
             path, is_lone = job.files[FileKind.LOG], self.directory.is_lone_segment
             yield from open_transactions(replay.producers, path, self._end, is_lone=is_lone)

@@ -24,6 +24,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.sizes import size_of
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.cli.options.times import clock_of
 from kdump.cli.show import show
@@ -33,12 +34,10 @@ from kdump.render.commentary import say, write
 from kdump.rows.usage import Usage
 from kdump.tally import Tally
 from kdump.usage.options import BY, UsageOptions
-from kdump.value import pattern
 
 if TYPE_CHECKING:
     from kdump.cli.show import Sink
 
-_SIZE = pattern(r"([0-9]+)([KMGT]?)")
 _TOP_KEYS = 20
 
 
@@ -128,7 +127,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         by=given["by"],
         top=top,
         superseded=given["superseded"],
-        full_at=_size(given["full_at"]),
+        full_at=None if given["full_at"] is None else size_of("--full-at", given["full_at"]),
         now=clock_of("--now", given["now"]),
         config=configured(given),
         max_batch_bytes=given["max_batch_bytes"],
@@ -151,16 +150,6 @@ class _UsageStatus(RunStatus):
     @takes(Usage)
     def _usage(self, row: Usage) -> None:
         self.assumes |= any(DEFAULTS in one for one in row.assumed)
-
-
-def _size(text: str | None) -> int | None:
-    """Bytes, with K, M, G or T of 1024."""
-    if text is None:
-        return None
-    found = _SIZE.fullmatch(text.strip().upper())
-    if found is None:
-        raise click.UsageError("--full-at wants a size in bytes, or with K, M, G or T: 500G, 2T")
-    return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
 
 
 def _sink(given: dict[str, Any]) -> Sink:

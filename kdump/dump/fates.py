@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.cleaner.cleaner_manager import reason
 from kdump.broker.cleaner.tombstones import UNTIL, has_horizon, legacy_horizon, tombstone_of
 from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT
+from kdump.broker.wrong_unit import unit_sentence
 from kdump.dump.checked import open_walk
 from kdump.dump.last_stable import last_stable, log_reader
 from kdump.dump.transaction_outcomes import NOBODY_KNOWS, OPEN, Outcomes, say_doubts
@@ -32,6 +33,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import TupleValue, Value
 from kdump.words.numbers import span
+from kdump.words.time_units import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -176,6 +178,7 @@ class RecordFates:
         self._doubts: dict[str, int] = {}
         self._not_read: list[_NotRead] = []
         self._more_not_read = 0
+        self._odd_time: tuple[int, int] | None = None  # offset and timestamp of the first batch in a wrong unit
         reader = log_reader(logs[0], options.max_batch_bytes)
         self._cleaning = Cleaning(logs[0], reader, wanted)
         self._policy = self._cleaning.policy
@@ -207,6 +210,8 @@ class RecordFates:
             where = self._not_read[0].path if len(self._not_read) == 1 else os.path.dirname(self._path) or self._path
             yield OpenFailure(where, "skipped", f"{where}: {what}")
         yield from self._cleaning.when()
+        if self._odd_time is not None:
+            yield OpenFailure(self._path, "skipped", f"{self._path}: {unit_sentence(*self._odd_time)}")
 
     def of(self, log: InputFile, chunk: Chunk) -> list[Fate]:
         """Return what became of each record of a chunk.
@@ -222,6 +227,8 @@ class RecordFates:
             at = number * layout.RECORD_WIDTH
             k = rows[at + layout.R_BATCH]
             if k not in known:
+                if self._odd_time is None and unit_of(window.cell(k, layout.MAX_TIMESTAMP)) is not None:
+                    self._odd_time = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.MAX_TIMESTAMP)
                 known[k] = self._outcomes.of(log.path, window, k), self._outcomes.shift(log.path, window, k)
             transaction, shift = known[k]
             offset = as_long(rows[at + layout.R_OFFSET] + shift)

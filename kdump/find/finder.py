@@ -35,6 +35,7 @@ from kdump.storage.partition_dir import LogAlone, PartitionDir
 from kdump.storage.paths import DID_YOU_MEAN, base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
 from kdump.words.numbers import some_of
+from kdump.words.time_units import in_its_unit
 from kdump.words.times import iso
 
 if TYPE_CHECKING:
@@ -345,7 +346,9 @@ class Finder:
             return answer
         is_data = self._scan or self._way.is_odd or self._way.untimed is not None
         newest = self._data.newest() if is_data else self._newest
-        return answer if newest < 0 else answer.replace(error=f"{answer.error}; the newest time known is {iso(newest)}")
+        looks = in_its_unit(newest)
+        said = f"the newest time known is {iso(newest)}{f', which {looks}' if looks else ''}"
+        return answer if newest < 0 else answer.replace(error=f"{answer.error}; {said}")
 
     def record(self, location: LookupAnswer) -> Chunk | None:
         """Return the record of an answer as a chunk of its own, without the batch; None when there is none.

@@ -38,9 +38,10 @@ from kdump.usage.options import BY_HEADERS, BY_RECORDS
 from kdump.usage.rows import Names
 from kdump.usage.superseded import KeyMap
 from kdump.value import Value
+from kdump.words.time_units import unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.finding import Finding
     from kdump.format.batch.window import Window
@@ -195,6 +196,8 @@ class PartFold:
         seen: dict[int, Outline] = {}
         for file, place in logs:
             yield from self._log(file, place, part, newest, seen)
+        if options.by == "day":
+            yield from self._wrong_unit(logs, seen)
         if logs and options.by in ("topic", "partition") and part.directory is not None and part.alone is None:
             found = freeable(part.directory, seen, options)
             part.directory.close()
@@ -249,6 +252,25 @@ class PartFold:
                     continue
                 finally:
                     self._done += source.size
+
+    def _wrong_unit(
+        self, logs: Sequence[tuple[DiskFile, _Place]], seen: Mapping[int, Outline]
+    ) -> Iterator[OpenFailure]:
+        """Say once of a partition that its days are none, as its timestamps are not in milliseconds."""
+        for file, _ in logs:
+            base = parse_name(base_name(file.path)).base_offset
+            if base is None or base not in seen or unit_of(seen[base].largest) is None:
+                continue
+            from kdump.broker.wrong_unit import unit_sentence, wrong_unit  # few logs have any
+
+            source = open_source(file.path, follow=False)
+            if isinstance(source, OpenFailure):
+                return
+            with source:
+                found = wrong_unit(source, self._options.max_batch_bytes)
+            if found is not None:
+                yield OpenFailure(file.path, "skipped", f"{file.path}: {unit_sentence(*found[2:])}")
+            return
 
     # --- logs -------------------------------------------------------------------------------------------------
     def _log(

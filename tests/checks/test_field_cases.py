@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.words.time_units import in_its_unit, unit_of
 from tests.support import field_cases
+from tests.support.field_cases import closed, log_dir
 from tests.support.make_fixtures import topic_id
 from tests.support.partitions import below, write
 from tests.support.runs import run_kdump
@@ -331,3 +333,44 @@ def test_repeated_and_missing_sequences_are_two_sentences(which: int, tmp_path: 
     (row,) = told.of("duplicate")
     assert (row["offset"], row["lastOffset"], len(row["places"])) == (first, 7, 2)
     assert (lost(told), told.exit) == ([], 0)
+
+
+# --- units of time, and sizes -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("unit", list(field_cases.UNITS))
+@pytest.mark.parametrize("first", [0, 3])
+def test_a_time_in_a_wrong_unit_is_called_that_once_a_log(unit: str, first: int, tmp_path: Path) -> None:
+    write(tmp_path / "logdir", field_cases.wrong_unit(unit, first))
+    told = Told(tmp_path, "verify", "logdir")
+    (note,) = [one for one in told.of("finding") if one["code"] == "B12"]
+    assert (note["severity"], note["offset"], told.exit) == ("note", first, 0)
+    assert f"looks like {unit}: 2023-11-14T22:13:2" in note["message"]
+    policy = ("--set", "cleanup.policy=delete")
+    shown = run_kdump(["retention", "logdir", *policy], tmp_path).stdout.decode()
+    assert f"({unit}?)" in shown
+    assert f"looks like {unit}" in " ".join(shown.split())
+    said = run_kdump(["dump", "logdir/orders-0", "--fate", *policy], tmp_path).stderr.decode()
+    assert f"from offset {first} on timestamps are not in milliseconds" in said
+    said = run_kdump(["du", "--by", "day", "logdir"], tmp_path).stderr.decode()
+    assert f"looks like {unit}" in said
+
+
+@pytest.mark.parametrize("time", [-1, 0, 1000, field_cases.TIME, 2**62])
+def test_a_time_that_is_plausible_in_no_other_unit_is_none(time: int) -> None:
+    assert unit_of(time) is None
+    assert in_its_unit(time) == ""
+
+
+@pytest.mark.parametrize("limit", [600, 2000])
+def test_retention_by_size_says_how_much_the_log_must_grow(limit: int, tmp_path: Path) -> None:
+    write(tmp_path / "logdir", log_dir({"orders-0": closed(0, 5, end=10)}))
+    config = f"KAFKA_LOG_RETENTION_BYTES={limit}\nKAFKA_CFG_LOG_RETENTION_MS=-1\nlog.cleanup.policy=delete\n"
+    (tmp_path / "env").write_text(f"{config}num.io.threads=8\nKAFKA_MY__OWN___NAME=1\n")
+    run = run_kdump(["retention", "logdir", "--config", "env"], tmp_path)
+    shown = " ".join(run.stdout.decode().split())
+    size = sum(path.stat().st_size for path in (tmp_path / "logdir").rglob("*.log"))
+    assert f"the log has {size} bytes" in shown
+    grow = limit + size // 2 - size
+    assert f"a segment goes when it has {grow} more" in shown
+    assert "2 settings of --config mean nothing to kdump: my_own-name, num.io.threads" in shown
+    (row,) = Told(tmp_path, "retention", "logdir", "--config", "env").of("retention")
+    assert any("mean nothing to kdump" in one for one in row["assumed"])

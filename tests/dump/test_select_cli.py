@@ -160,7 +160,9 @@ def test_the_records_of_open_transactions_are_neither_committed_nor_aborted() ->
     txn = FIXTURES / "releases" / "3.9.2" / "logs"
     run = run_kdump(["dump", "--committed", "--notes", "txn-0"], txn)
     assert run.exit == 0
-    assert run.stderr.decode().startswith("note P04 open-transaction txn-0/00000000000000000061.log offset=75: ")
+    stands, note = run.stderr.decode().splitlines()
+    assert stands.startswith("kdump: txn-0: a read_committed consumer stands at offset 75: ")
+    assert note.startswith("note P04 open-transaction txn-0/00000000000000000061.log offset=75: ")
 
 
 @pytest.mark.parametrize("release", ["0.11.0.3", "2.8.2", "3.3.2", "3.9.2"])

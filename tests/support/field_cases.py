@@ -320,3 +320,16 @@ def sequences(which: int) -> Files:
     end, state = 16 - again, (9, 0, 14, 15 - again, 3, TIME, -1, -1)
     files = segment(0, parts) | {"leader-epoch-checkpoint": checkpoint((0, 0), (1, 8))}
     return log_dir({"orders-0": files | {name(end, "snapshot"): snapshot(state)}})
+
+
+UNITS = {"seconds": TIME // 1000, "microseconds": TIME * 1000, "nanoseconds": TIME * 1_000_000}
+
+
+def wrong_unit(unit: str, first: int) -> Files:
+    """From an offset on a producer gives times in another unit than milliseconds."""
+    parts = [
+        batch(at, [Record(b"v", b"k")], base_timestamp=(UNITS[unit] if at >= first else TIME) + at) for at in range(6)
+    ]
+    files = segment(0, parts[:3], interval=1) | segment(3, parts[3:], interval=1)
+    files |= {"leader-epoch-checkpoint": checkpoint((0, 0)), name(6, "snapshot"): snapshot()}
+    return log_dir({"orders-0": files})

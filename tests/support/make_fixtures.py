@@ -765,6 +765,11 @@ FIXTURES |= {
         },
         [("L18", "error", f"__cluster_metadata-0/{name(NEXT)}", None, None)],
     ),
+    "batch-b12-time-unit": Fixture(
+        "a producer gives seconds in place of milliseconds",
+        {**segment(0, [batch(0, PAIR, base_timestamp=TIME // 1000)]), EPOCHS: checkpoint((0, 0))},
+        [("B12", "note", LOG, 0, None)],
+    ),
     "log-l20-snapshot-unusable": Fixture(
         "the newest snapshot of the metadata log is empty, as after a power loss",
         {

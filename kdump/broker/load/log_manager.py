@@ -203,7 +203,7 @@ class LogManager:
         files = directory.sources()
         config = settings.config.on(name.topic, directory.log_dir)
         topic = config.of_topic(name.topic)
-        assumed: list[str] = [config.source] if config.source else []
+        assumed: list[str] = [one for one in (config.source, config.unused) if one]
         interval = settings.interval
         if interval is None and config.is_given("index.interval.bytes"):
             interval = topic.index_interval_bytes

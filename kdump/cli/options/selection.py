@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.cli.options.help import option, options
+from kdump.cli.options.sizes import size_of
 from kdump.cli.options.times import time_of
 from kdump.format.java_values import MAX_INT, MAX_LONG
 from kdump.words.command import ShellCommand
@@ -38,7 +40,12 @@ selection_options = options(
     _select(
         "--value-regex", "value_patterns", multiple=True, metavar="REGEX", help="Only records whose value has a match."
     ),
-    _select("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only records with this header."),
+    _select(
+        "--header", "headers", multiple=True, metavar="NAME[=VALUE]",
+        help="Only records with this header; a number also as 2, 4 or 8 bytes, 0x... as bytes.",
+    ),
+    _select("--min-size", metavar="SIZE", help="Only records whose key and value have so many bytes or more: 1M."),
+    _select("--max-size", metavar="SIZE", help="Only records whose key and value have so many bytes or fewer."),
     _select(
         "--producer-id", "producers", type=click.IntRange(-1, MAX_LONG), multiple=True, metavar="N",
         help="Only batches of this producer.",
@@ -79,7 +86,7 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
             if given[name]:
                 fields[name] = tuple(_read(written, compiled, pattern) for pattern in given[name])
     if given["headers"]:
-        fields["headers"] = tuple(_header(header) for header in given["headers"])
+        fields["headers"] = tuple(one for header in given["headers"] for one in _header(header))
     if not fields:
         return None
     from kdump.format.record.selection import Selection
@@ -116,6 +123,9 @@ def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
         if name in fields:
             fields[name] = min(fields[name], MAX_LONG)  # nothing is above it
+    for name, written in (("min_size", "--min-size"), ("max_size", "--max-size")):
+        if given.get(name) is not None:
+            fields[name] = size_of(written, given[name])
     for name, written in (("from_time", "--from-time"), ("to_time", "--to-time")):
         if given[name] is not None:
             fields[name] = time_of(written, given[name], quiet=bool(given.get("quiet")))
@@ -140,6 +150,29 @@ def _read(option: str, read: Callable[[str], Any], text: str) -> Any:  # noqa: A
         raise click.UsageError(f"{option}: {escape(str(error))}") from None
 
 
-def _header(text: str) -> tuple[bytes, bytes | None]:
+def _header(text: str) -> list[tuple[bytes, bytes | None]]:
+    """The header that a text names, with each value that it may stand for."""
     name, given, value = text.partition("=")
-    return os.fsencode(name), os.fsencode(value) if given else None
+    if not given:
+        return [(os.fsencode(name), None)]
+    return [(os.fsencode(name), one) for one in header_values(value)]
+
+
+def header_values(text: str) -> list[bytes]:
+    """Return the values that a text stands for: itself, the big-endian bytes of a number, the bytes of 0x...
+
+    Args:
+        text: as the user wrote it.
+    """
+    found = [os.fsencode(text)]
+    if re.fullmatch(r"0[xX](?:[0-9a-fA-F]{2})+", text):
+        found.append(bytes.fromhex(text[2:]))
+    elif re.fullmatch(r"-?[0-9]{1,20}", text):
+        number = int(text)
+        for size in _WIDTHS:
+            if -(1 << 8 * size - 1) <= number < 1 << 8 * size:
+                found.append((number & ((1 << 8 * size) - 1)).to_bytes(size, "big"))
+    return found
+
+
+_WIDTHS = (2, 4, 8)  # bytes of short, int and long

@@ -84,6 +84,9 @@ class Selection(Value):
     value_patterns: tuple[re.Pattern[str], ...] = ()
     # name and value of a header that records must have; None for any value
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    # min_size, max_size: bytes of key and value together, both inclusive; None for no bound
+    min_size: int | None = None
+    max_size: int | None = None
     limit: int | None = None  # records that are shown in all
     tail: int | None = None  # records that are shown of each partition, the last ones
 
@@ -100,7 +103,8 @@ class Selection(Value):
 
     @property
     def _by_content(self) -> bool:
-        return bool(self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones)
+        by_size = self.min_size is not None or self.max_size is not None
+        return by_size or bool(self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones)
 
 
 _NONE = -1  # producer id and leader epoch of what has none
@@ -135,6 +139,8 @@ class Filter:
         self._wants_none = bool(asked) and all(_NONE in of for of in asked)
         self._keys, self._key_places = _packed([(key,) for key in one.keys])
         self._headers, self._header_places = _packed(one.headers)
+        is_sized = one.min_size is not None or one.max_size is not None
+        self._sizes = (_or(one.min_size, 0), _or(one.max_size, MAX_LONG)) if is_sized else None
         self._patterns = [_searching(one.patterns, of_value=False), _searching(one.value_patterns, of_value=True)]
         by_offset = one.from_offset is not None or one.to_offset is not None
         self._by_range = bool(by_offset or by_time or one.tombstones)
@@ -252,6 +258,8 @@ class Filter:
             _select.in_ranges(chunk.rows, n, self._bounds, mask)
         else:
             mask[:n] = b"\1" * n
+        if self._sizes is not None:
+            self._mark_sizes(chunk, *self._sizes)
         if self._key_places:
             _select.with_keys(chunk.view, chunk.rows, n, self._keys, self._key_places, mask)
         if self._header_places:
@@ -261,6 +269,18 @@ class Filter:
                 _select.with_pattern(
                     chunk.view, chunk.rows, n, searches=searches, literal=literal, mask=mask, of_value=of_value
                 )
+
+    def _mark_sizes(self, chunk: Chunk, least: int, most: int) -> None:
+        """Unmark the records of other sizes."""
+        cut, width = chunk.cut, layout.RECORD_WIDTH
+        if cut is not None:
+            sizes = [(cut.key_size, cut.value_size)]
+        else:
+            places = range(0, chunk.filled * width, width)
+            sizes = [(chunk.rows[at + layout.R_KEY_SIZE], chunk.rows[at + layout.R_VALUE_SIZE]) for at in places]
+        for number, (key, value) in enumerate(sizes):
+            if not least <= max(key, 0) + max(value, 0) <= most:
+                self._mask[number] = 0
 
 
 def _searching(

@@ -10,6 +10,7 @@ from kdump.broker.retention import SIZE, START, TIME
 from kdump.words.escape import escape
 from kdump.words.numbers import counted
 from kdump.words.numbers import size as bytes_words
+from kdump.words.time_units import in_its_unit, unit_of
 from kdump.words.times import age, duration, iso
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def remote_sentence(row: Retained) -> str:
 
 def timestamp(value: int) -> str:
     """Return a timestamp of a record, "none" where there is none."""
-    return iso(value) if value >= 0 else "none"
+    unit = unit_of(value)
+    return (iso(value) if value >= 0 else "none") + (f" ({unit}?)" if unit else "")
 
 
 def first(row: Retained, number: int) -> str:
@@ -92,7 +94,8 @@ def _why_gone(row: Retained, reason: str, number: int) -> str:
         hint = "; its time index has no timestamp"
     elif segment.max_in_data is not None and segment.max_in_data not in (-1, segment.largest):
         hint = f"; its data says {iso(segment.max_in_data)}"
-    return f"{reason}: {iso(segment.largest)} is {old}{hint}"
+    looks = in_its_unit(segment.largest)
+    return f"{reason}: {iso(segment.largest)} is {old}{hint}{f'; it {looks}' if looks else ''}"
 
 
 def _why_stays(row: Retained, number: int) -> str:
@@ -109,16 +112,36 @@ def _why_stays(row: Retained, number: int) -> str:
         return "the active segment is never copied" if is_active else "remote storage does not have it"
     clock = row.first_deleted[number]
     if clock is None:
+        if config.kept_bytes >= 0 and number == len(row.gone):
+            return _until_size(row, number)
         if config.kept_ms < 0:
             return f"{_limit(row)} is -1"
         return "a segment before it stays"
     if clock <= row.now or segment.largest + config.kept_ms < row.now:
         return "an older segment stays, and protects it"
     if segment.largest > row.now:
-        return f"its timestamp {iso(segment.largest)} is in the future"
+        looks = in_its_unit(segment.largest)
+        said = f", it {looks}" if looks else ""
+        return f"its timestamp {iso(segment.largest)} is in the future{said}{_by_size(row, number)}"
     if clock > segment.largest + config.kept_ms + 1:
         return f"until {iso(clock)}, as long as an older segment"
-    return f"until {iso(clock)}, {duration(config.kept_ms)} after {iso(segment.largest)} ({TIME[segment.source]})"
+    until = f"until {iso(clock)}, {duration(config.kept_ms)} after {iso(segment.largest)} ({TIME[segment.source]})"
+    return f"{until}{_by_size(row, number)}"
+
+
+def _by_size(row: Retained, number: int) -> str:
+    """What size says of the first segment that stays; empty where no limit of size is given."""
+    return f"; by size: {_until_size(row, number)}" if row.config.kept_bytes >= 0 and number == len(row.gone) else ""
+
+
+def _until_size(row: Retained, number: int) -> str:
+    """How much a log must grow until its first segment goes by size."""
+    left = sum(one.size for one in row.log.segments[number:])
+    grow = row.config.kept_bytes + row.log.segments[number].size - left
+    limit = "retention.bytes" if row.remote is None else "local.retention.bytes"
+    above = f", {left - row.config.kept_bytes} above {limit}," if left > row.config.kept_bytes else ""
+    goes = f"a segment goes when it has {max(grow, 0)} more"
+    return f"the log has {left} bytes{above} and {goes} ({limit}={row.config.kept_bytes})"
 
 
 def _limit(row: Retained) -> str:
