@@ -26,7 +26,7 @@ CUT = "cut"
 UNSUBSCRIBED = "unsubscribed"
 
 
-class CommitPlace(TupleValue):
+class PlaceOfCommit(TupleValue):
     """Where a committed offset stands."""
 
     name: str | None  # one of those above; None where nobody can tell
@@ -49,7 +49,7 @@ class CommitLog(TupleValue):
         at = bisect_right([one.epoch for one in self.epochs], epoch)
         return self.epochs[at].start_offset if at < len(self.epochs) else None
 
-    def place(self, offset: int, leader_epoch: int | None, *, is_subscribed: bool = True) -> CommitPlace:
+    def place(self, offset: int, leader_epoch: int | None, *, is_subscribed: bool = True) -> PlaceOfCommit:
         """Return where a committed offset stands.
 
         Args:
@@ -60,22 +60,22 @@ class CommitLog(TupleValue):
         ended = None if leader_epoch is None else self.epoch_end(leader_epoch)
         cut_from = ended if ended is not None and ended < offset else None
         if not is_subscribed:
-            return CommitPlace(UNSUBSCRIBED, cut_from, "not subscribed: no member of the group reads the topic")
+            return PlaceOfCommit(UNSUBSCRIBED, cut_from, "not subscribed: no member of the group reads the topic")
         reset = "out of range, auto.offset.reset applies"
         if offset < self.start_offset:
-            return CommitPlace(BELOW_START, cut_from, f"below the log start {self.start_offset}: {reset}")
+            return PlaceOfCommit(BELOW_START, cut_from, f"below the log start {self.start_offset}: {reset}")
         if cut_from is not None:
             why = f"leader epoch {leader_epoch} ended at {cut_from} here: what the group read from there up to"
-            return CommitPlace(CUT, cut_from, f"{why} {offset - 1} is not in this log")
+            return PlaceOfCommit(CUT, cut_from, f"{why} {offset - 1} is not in this log")
         if offset > self.end_offset:
             past = offset - self.end_offset
-            return CommitPlace(ABOVE_END, None, f"{past} past the end of the log at {self.end_offset}: {reset}")
+            return PlaceOfCommit(ABOVE_END, None, f"{past} past the end of the log at {self.end_offset}: {reset}")
         if offset == self.end_offset:
-            return CommitPlace(SOUND)
+            return PlaceOfCommit(SOUND)
         if not self.has_data(offset):
-            return CommitPlace(MARKERS_ONLY, None, "only markers are left: nothing to read")
+            return PlaceOfCommit(MARKERS_ONLY, None, "only markers are left: nothing to read")
         if self.waits_for is not None and offset >= self.waits_for.first_offset:
             producer, first = self.waits_for
             why = f"read_committed waits for producer {producer}, whose transaction is open since offset {first}"
-            return CommitPlace(WAITS, None, why)
-        return CommitPlace(SOUND)
+            return PlaceOfCommit(WAITS, None, why)
+        return PlaceOfCommit(SOUND)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names, check_strays
@@ -90,8 +89,8 @@ class DirectoryCheck:
             from kdump.checks.raft_log import bootstrap_unusable, check_snapshot
             from kdump.storage.raft_snapshots import to_copy
 
-            of_node = bootstrap_unusable(file.path, options.rules, options.limits)
-            for one in chain(of_node, check_snapshot(file.path, options)):
+            yield from bootstrap_unusable(file.path, options.rules, options.limits)
+            for one in check_snapshot(file.path, options):
                 yield to_copy(one) if isinstance(one, Finding) else one
 
     @property

@@ -15,7 +15,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import CheckedFile
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.storage.raft_snapshots import COPY, is_ahead, raft_snapshots
+from kdump.storage.raft_snapshots import COPY, MOVE_BOOTSTRAP, is_ahead, raft_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,7 +121,8 @@ def bootstrap_unusable(path: str, rules: Rules, limits: ReadLimits) -> Iterator[
         source.close()
     if failure is not None:
         what = "no metadata.version can be read in it"
-        yield Finding(Code.L20, path, values={"what": what, "does": f"a node does not start, with {failure}"})
+        does = f"a node does not start, with {failure}"
+        yield Finding(Code.L20, path, values={"what": what, "does": does, "remedy": MOVE_BOOTSTRAP})
 
 
 def refused_record(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Iterator[Finding]:

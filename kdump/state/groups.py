@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kdump.broker.commit_place import MARKERS_ONLY, WAITS, CommitLog, CommitPlace
+from kdump.broker.commit_place import MARKERS_ONLY, WAITS, CommitLog, PlaceOfCommit
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.broker.log_facts import LogFiles, LogReader, earliest_open, waits_for
 from kdump.finding import Finding, Severity
@@ -287,7 +287,7 @@ class _Run:
     def _with_lag(self, row: CommitRow, cut: Cut, *, is_subscribed: bool) -> CommitRow:
         if not self._options.lag:
             return row
-        end, place = self._log_end(row.topic, row.partition, cut.when), CommitPlace(None)
+        end, place = self._log_end(row.topic, row.partition, cut.when), PlaceOfCommit(None)
         log = self._commit_log(row.topic, row.partition, cut.when)
         if log is not None:
             place = log.place(row.offset, row.leader_epoch, is_subscribed=is_subscribed)

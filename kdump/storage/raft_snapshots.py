@@ -26,8 +26,12 @@ FETCH_AGAIN = (
 Source: KafkaRaftLog.createLog (4.3.1): without a log it begins with the newest snapshot; FileQuorumStateStore.
 """
 _COPY_BOOTSTRAP = (
-    "while the broker is stopped, move it away where the metadata log has records: a node starts without it then; else "
-    "copy the file of this name from another controller or broker of the same cluster, or from a backup"
+    "while the broker is stopped, copy the file of this name from another controller or broker of the same cluster, or "
+    "from a backup"
+)
+MOVE_BOOTSTRAP = (
+    "while the node is stopped, move it away where the metadata log has records: a node starts without it then; else "
+    "copy the file of this name from another controller or broker of the same cluster"
 )
 
 

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.broker.wrong_unit import unit_sentence, wrong_unit
+from kdump.format.source import BytesSource
 from kdump.words.time_units import in_its_unit, unit_of
 from tests.support import field_cases
 from tests.support.field_cases import closed, log_dir
 from tests.support.make_fixtures import topic_id
 from tests.support.partitions import below, write
 from tests.support.runs import run_kdump
+from tests.support.segments import Record, batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -358,6 +361,8 @@ def test_a_time_in_a_wrong_unit_is_called_that_once_a_log(unit: str, first: int,
 def test_a_time_that_is_plausible_in_no_other_unit_is_none(time: int) -> None:
     assert unit_of(time) is None
     assert in_its_unit(time) == ""
+    assert wrong_unit(BytesSource(batch(0, [Record(b"v", b"k")], base_timestamp=time)), 1 << 20) is None
+    assert unit_sentence(3, field_cases.TIME // 1000).endswith("looks like seconds: 2023-11-14T22:13:20.000Z")
 
 
 @pytest.mark.parametrize("limit", [600, 2000])

@@ -47,10 +47,9 @@ def records_failure(snapshot: Source) -> str | None:
         if end > snapshot.size or len(header) < layout.RECORDS_AT:
             return None if position else _EMPTY
         if magic == layout.MAGIC_V2:
-            stored = wire.u32(header, layout.CRC_AT)
-            computed = crc32c_of(snapshot, position + layout.ATTRIBUTES_AT, end)
-            if stored != computed:
-                return f"{CORRUPT}: Record is corrupt (stored crc = {stored}, computed crc = {computed})"
+            wrong = _crcs(snapshot, header, position, end)
+            if wrong is not None:
+                return "{}: Record is corrupt (stored crc = {}, computed crc = {})".format(CORRUPT, *wrong)
         if not position and (control := _control(snapshot, header, 0)) != SNAPSHOT_HEADER:
             return _NO_HEADER if control is None else _OTHER
         position = end
@@ -66,17 +65,25 @@ def ends_of(snapshot: Source) -> tuple[bool, bool]:
     Raises:
         OSError: it cannot be read.
     """
-    position, first, last = 0, None, None
+    position, first, last = 0, False, False
     while snapshot.size - position >= layout.RECORDS_AT:
         header = snapshot.read_at(position, layout.RECORDS_AT)
         length = wire.i32(header, layout.SIZE_AT)
         end = position + layout.LOG_OVERHEAD + length
         if length < _LEAST or end > snapshot.size:
             break
-        last = _control(snapshot, header, position)
-        first = last if not position else first
+        control = _control(snapshot, header, position)
+        is_damaged = control is not None and _crcs(snapshot, header, position, end) is not None  # that is told apart
+        first = control == SNAPSHOT_HEADER or is_damaged if not position else first
+        last = control == SNAPSHOT_FOOTER or is_damaged
         position = end
-    return first == SNAPSHOT_HEADER, last == SNAPSHOT_FOOTER
+    return first, last
+
+
+def _crcs(snapshot: Source, header: bytes, position: int, end: int) -> tuple[int, int] | None:
+    """The CRC that a batch has, and the one that it should have, where they differ."""
+    stored, computed = wire.u32(header, layout.CRC_AT), crc32c_of(snapshot, position + layout.ATTRIBUTES_AT, end)
+    return None if stored == computed else (stored, computed)
 
 
 def _control(snapshot: Source, header: bytes, position: int) -> int | None:
