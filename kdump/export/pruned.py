@@ -1,7 +1,8 @@
 """What is read of a piece of a log for a range of offsets or times, and what of its records is looked at.
 
 Offsets ascend in a log: the offset index names where to begin and to end, and what it names counts only where a batch
-is there that fits. Times need not ascend: the headers of all batches are read, and nothing but these. A header has the
+is there that fits. Times need not ascend: the headers of all batches are read, and nothing but these. In a large log
+the time index says where to begin, if the batches there and some headers on the way bear it out. A header has the
 largest time of its batch, and that of its first record. That no other record is earlier is looked up in some of the
 batches that would be left out for that; where one has such a record, all of them are read.
 """

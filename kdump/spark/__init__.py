@@ -49,6 +49,8 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: the session; kdump must be installed where its executors run.
     """
+    from kdump.spark.sessions import tell_slots
     from kdump.spark.source import KafkaSegments
 
+    tell_slots(spark)
     spark.dataSource.register(KafkaSegments)

@@ -73,8 +73,27 @@ def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) ->
             spark = builder.getOrCreate()
         except Exception as error:  # of the JVM, of pyspark, or of a plugin: whatever it is, there is no session
             raise SparkFailedError(_why_not_started(error)) from None
+    tell_slots(spark)
     spark.dataSource.register(KafkaSegments)
     return spark
+
+
+def tell_slots(spark: SparkSession) -> None:
+    """Let planners of the data source, which see no session, know how many tasks can run at a time.
+
+    Args:
+        spark: the session, before the data source is registered with it; one of Spark Connect has no context.
+    """
+    from kdump.spark.source_options import SLOTS
+
+    context = getattr(spark, "_sc", None)
+    if context is not None:
+        conf = context.getConf()
+        asked = [conf.get(name, "0") for name in ("spark.cores.max", "spark.executor.instances")]
+        cores = conf.get("spark.executor.cores", "1")
+        known = [int(one) for one in (*asked, cores) if one.isdigit()]
+        most = max(known[0], known[1] * known[2]) if len(known) == len(asked) + 1 else 0
+        context.environment[SLOTS] = str(max(context.defaultParallelism, most))
 
 
 def _wanted(master: str | None, java_home: str | None, conf: Mapping[str, str]) -> dict[str, str]:

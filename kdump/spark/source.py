@@ -186,7 +186,7 @@ class _SplitReader(_Reader):
         splits: list[Split] = []
         for log in logs_of([root.path for root in options.roots], options.origins, options.wanted):
             if isinstance(log, LogFile):
-                splits += splits_of(log, options.split_size, options.wanted)
+                splits += splits_of(log, options.split_size, options.wanted if options.reading.seeks else None)
             else:
                 self._plan_without(log)
         groups = pack(splits, [split.size for split in splits], options.split_size, options.tasks)

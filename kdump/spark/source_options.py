@@ -36,6 +36,8 @@ _NO_TABLE = (
     "Spark does not hand the options of a table of its catalog to those who read it: "
     "CREATE TEMPORARY VIEW ... USING `kafka-segments` OPTIONS (...) does what is meant"
 )
+SLOTS = "KDUMP_SPARK_SLOTS"
+"""The variable in the environment of planners that says how many tasks can run at a time."""
 _MODES = ("failfast", "permissive")
 _MOST_NAMED = 5  # topics or partitions in a message
 
@@ -235,8 +237,9 @@ class SourceOptions:
 
     @property
     def tasks(self) -> int:
-        """The least number of tasks."""
-        return self._of("minPartitions") or os.cpu_count() or 1
+        """The least number of tasks: as many as can run at a time, as far as that is known."""
+        slots = os.environ.get(SLOTS, "")
+        return self._of("minPartitions") or (int(slots) if slots.isdigit() else 0) or os.cpu_count() or 1
 
     @property
     def limits(self) -> dict[str, int]:

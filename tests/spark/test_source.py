@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
+import kdump.spark
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES
 from kdump.spark.errors import UnreadError
 from kdump.spark.source import KafkaSegments, _SplitReader, _WholeReader
+from kdump.spark.source_options import SLOTS
 from tests.support.fleet import NODE, OLD, twice
 from tests.support.runs import FIXTURES
 from tests.support.tables import local_table, sorted_rows, split_table
@@ -110,6 +112,18 @@ def test_the_tasks_over_a_mixed_tree_are_even(tree: list[str], large: Path) -> N
     loads = [sum(split.size for _, splits in task.value for split in splits) for task in tasks]
     assert len(loads) >= 4
     assert max(loads) * len(loads) < 1.5 * sum(loads)
+
+
+def test_there_are_as_many_tasks_as_can_run_at_a_time(spark: SparkSession) -> None:
+    environment = spark.sparkContext.environment
+    assert environment[SLOTS] == "2"
+    environment[SLOTS] = "5"
+    try:
+        spark.dataSource.register(KafkaSegments)
+        assert table_of(spark, [str(NODE)], "batches").rdd.getNumPartitions() == 5
+    finally:
+        kdump.spark.register(spark)
+    assert environment[SLOTS] == "2"
 
 
 def test_no_filter_is_pushed_and_a_view_may_be_used_twice(spark: SparkSession) -> None:
