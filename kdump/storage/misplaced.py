@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.header_judge import ONE_BIT, bits_wrong
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.kinds import FileKind
@@ -193,7 +194,9 @@ class _Search:
         blank = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
         firsts = {name: first for name in names if name not in blank and (first := self._first(name)) is not None}
         for name, after in pairwise([*names, layout.LARGEST_OFFSET + 1]):
-            if not name <= firsts.get(name, name) < after and self._leads_from_name(name, after):
+            if name <= firsts.get(name, name) < after:
+                continue
+            if self._leads_from_name(name, after) or self._fills_by_one_bit(name, after):
                 firsts[name] = name
         blank |= {name for name in names if name not in firsts}  # nothing in it tells where it belongs
         suspects = set(self._suspects(names, firsts))
@@ -299,6 +302,15 @@ class _Search:
                 if one is not None and one.first is not None and (other is not None or one.end == opened.size):
                     return one.last + 1 != behind == base + one.last - one.first + 1
         return False
+
+    def _fills_by_one_bit(self, name: int, after: int) -> bool:
+        """Whether one bit lets the only batch of a log that is left end where the next one begins."""
+        whole = self._whole(name)
+        if whole is None or whole.first_last + 1 != whole.span.end:
+            return False
+        first = after - (whole.span.end - whole.span.first)
+        fields = (whole.span.first, first), (whole.first_last, after - 1)  # of a wrapper the header has its last offset
+        return name <= first and any(bits_wrong(stored, value) == ONE_BIT for stored, value in fields)
 
     @cached_property
     def _without_log(self) -> list[int]:

@@ -86,6 +86,11 @@ class EpochsAround:
         """The first two batches of the logs behind, in file order; fewer where nobody knows them."""
         return ()
 
+    def leads_up_to(self, offset: int) -> bool:
+        """Tell whether the logs before end right before an offset: a log of that name begins there."""
+        before = self.batches_before
+        return bool(before) and before[-1].last + 1 == offset
+
     def at(self, offset: int) -> int | None:
         """Return the epoch that the checkpoint has for an offset, None where it says nothing."""
         known = bool(self._starts) and offset >= self._floor

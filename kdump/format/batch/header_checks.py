@@ -68,7 +68,14 @@ class HeaderChecks:
         self._report = report
         around = EpochsAround() if around is None else around
         self.offsets = OffsetFold(
-            file, report, segment, next_base, known_end=known_end, begins=around.begins, span_of=span_of
+            file,
+            report,
+            segment,
+            next_base,
+            known_end=known_end,
+            begins=around.begins,
+            span_of=span_of,
+            leads_up=around.leads_up_to,
         )
         self.epochs = EpochFold(file, report, around)
         self._sequences = SequenceFold(file, report)

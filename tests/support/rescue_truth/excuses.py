@@ -3,10 +3,11 @@
 | kind | reason |
 |-|-|
 | a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
-| the last base offset | nothing knows the end: all that one segment can hold is room |
+| the last base offset | nothing knows the end, or files that are older than the batch: one segment's room is free |
 | a base offset in an image | the same for the batches right beside it; of others only that they stand elsewhere |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
 | the last leader epoch | of the very last batch alone, one bit away: a wrong bit, and an older file, look the same |
+| the last leader epochs | all from somewhere on are wrong and ascend above the file, which an older one explains too |
 | one behind few elections | of the very last batch alone, several bits away: a file lost in a crash looks the same |
 | the line | of epochs newer than the branch that was taken one batch is left, and no file: a wrong bit looks the same |
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
@@ -97,7 +98,8 @@ def _fits(truth: Truth, one: Placed, read: Read) -> bool:
     first_behind = min((other.was.base for other in behind), default=None)
     if read.base <= last_before or (first_behind is not None and read.last >= first_behind):
         return False
-    if not behind and read.last >= (end or last_before + MOST_IN_A_SEGMENT):
+    known = end if end > one.was.base else 0
+    if not behind and read.last >= (known or last_before + MOST_IN_A_SEGMENT):
         return False
     is_named = truth.runs is None and ("renamed log", one.path) not in copy.damages
     if is_named and read.base < segment_of(one.path):
@@ -119,7 +121,7 @@ def epoch(truth: Truth, key: Ident, told: int) -> bool:
         return all(looks_flipped(truth, one, told) for one in same)
     if any(one.has_epoch for one in same):
         return False
-    if all(_after_few_elections(truth, one, told) for one in wrong):
+    if all(_after_few_elections(truth, one, told) or _as_behind_an_older_file(truth, one) for one in wrong):
         return True
     was = truth.original(key)
     for number, known in truth.files_of_epochs():
@@ -142,6 +144,15 @@ def _after_few_elections(truth: Truth, one: Placed, told: int) -> bool:
     known = next((known for number, known in truth.files_of_epochs() if number == one.copy), [])
     is_several = (told ^ one.was.epoch).bit_count() > 1
     return not behind and bool(known) and is_several and 0 < told - known[-1][0] <= FEW
+
+
+def _as_behind_an_older_file(truth: Truth, one: Placed) -> bool:
+    """Whether the last batches of a copy, this one and others, all have wrong epochs as an older file would lack."""
+    known = next((known for number, known in truth.files_of_epochs() if number == one.copy), [])
+    mine = [other for other in truth.placed if other.copy == one.copy and other.is_intact]
+    last = sorted(mine, key=lambda other: (other.was.base, other.was.position))[-SEVERAL:]
+    epochs = [known[-1][0] if known else 0, *(other.header[1] for other in last)]
+    return one in last and not any(other.has_epoch for other in last) and epochs == sorted(set(epochs))
 
 
 def _ends_behind(truth: Truth, number: int, known: list[tuple[int, int]], base: int) -> bool:

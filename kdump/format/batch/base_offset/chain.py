@@ -99,7 +99,11 @@ def _cost_of(waiting: Sequence[Waiting], start: int, stop: int) -> int:
 
 
 def that_fill_the_end(
-    waiting: Sequence[Waiting], before: Before, ends: Ends, begins: Callable[[int | None, int | None], bool]
+    waiting: Sequence[Waiting],
+    before: Before,
+    ends: Ends,
+    begins: Callable[[int | None, int | None], bool],
+    leads_up: Callable[[int], bool],
 ) -> int:
     """Return how many of the last, which reach over the end of the log as they are, fill what is left up to it.
 
@@ -107,7 +111,8 @@ def that_fill_the_end(
     of each base offset must explain it there, or fewer wrong fields than older files. No log had an end between two of
     its batches, but after a truncation. The header of a damaged batch before them counts where it adjoins what lies
     before it, and each of them is wrong. One batch also fills it from where the leader-epoch-checkpoint begins its
-    epoch, and one that begins among the offsets before it, where the next segment begins behind it.
+    epoch, one that begins among the offsets before it, where the next segment begins behind it, and one behind lost
+    bytes that reaches over the next segment by one bit.
     """
     if ends.known is None:
         return 0
@@ -125,7 +130,7 @@ def that_fill_the_end(
         if one.is_lost:
             damaged = one.damaged
             if damaged is None or damaged.first != begin or before.is_open:
-                break
+                return int(count == 1 and begin <= place and _is_one_bit_over(one.batch, place, ends))
             begin = damaged.last + 1
         if begin + size != ends.known or (count == len(waiting) and before.is_open):
             if one.is_lost:
@@ -142,13 +147,20 @@ def that_fill_the_end(
             or (ends.next_base is not None and (all(costs) or not one.is_lost))
         )
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
-        reaches |= count == 1 and ends.next_base is not None and one.batch.begin < begin and waiting[-1].may_be
+        if count == 1 and ends.next_base is not None and one.batch.begin < begin:
+            reaches |= one.may_be or leads_up(begin)  # else the name of the log may be wrong as well
         is_behind = ends.known in firsts  # then these files may be older than it, where more than one bit is wrong
         if is_explained and reaches and (not is_behind or (is_one_bit and count == 1 and not one.is_lost)):
             return count
         if one.is_lost:
             break
     return 0
+
+
+def _is_one_bit_over(one: HeaderFacts, place: int, ends: Ends) -> bool:
+    """Whether a batch reaches over the next segment by one wrong bit, without which it fills the log up to there."""
+    is_over = ends.next_base is not None and one.last >= ends.next_base
+    return is_over and bits_wrong(one.stored, one.field(place)) == ONE_BIT
 
 
 def _in_a_row(first: int, some: Iterable[Waiting]) -> list[int]:

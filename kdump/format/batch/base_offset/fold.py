@@ -57,6 +57,7 @@ class OffsetFold:
             written, whatever the arithmetic of its neighbours says.
         span_of: tells how far the last offset of the legacy wrapper at a position lies above its first one, by what is
             inside; None where that cannot be read. Only where batches contradict each other anybody asks.
+        leads_up: tells whether the log before ends right before an offset: the name of this one is right then.
 
     Attributes:
         on_free_range: is told the offsets that damage leaves free before a right batch, or that a log lacks at its
@@ -75,8 +76,10 @@ class OffsetFold:
         known_end: Callable[[], LogEnd | None] = unknown,
         begins: Callable[[int | None, int | None], bool] = lambda _epoch, _offset: False,
         span_of: Callable[[int], int | None] = unknown,
+        leads_up: Callable[[int], bool] = lambda _offset: False,
     ) -> None:
         self._findings = OffsetFindings(file, report)
+        self._leads_up = leads_up
         self._begins = begins
         self._known_end = known_end
         self._span_of = span_of
@@ -241,8 +244,11 @@ class OffsetFold:
         if is_over:
             from kdump.format.batch.base_offset.chain import that_fill_the_end  # few logs need it
 
-            behind = that_fill_the_end(waiting, self._before, self._ends, self._begins)
-        self._ends = self._ends._replace(filled=self._ends.known if behind else None)
+            behind = that_fill_the_end(waiting, self._before, self._ends, self._begins, self._leads_up)
+        self._ends = self._ends._replace(filled=known if behind else None)
+        if behind == 1 and known is not None:
+            one = waiting[-1].batch
+            self._ends = self._ends._replace(is_borne=self._begins(one.epoch, known - one.span - 1))
         some = waiting[: len(waiting) - behind]
         self._judge(waiting, *self._right_ones(some, calm - behind, is_sure=is_sure))
 

@@ -162,3 +162,4 @@ class Ends(TupleValue):
     known: int | None = None  # where no batch comes any more: the next base, or where other files know the log to end
     filled: int | None = None  # the same, where the last batches fill the log up to there; else None
     files: int = 0  # how many other files know it to end there
+    is_borne: bool = False  # its last batch fills it from where the leader-epoch-checkpoint begins the epoch of that

@@ -37,7 +37,7 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     if None not in lefts and lefts == rights:
         return lefts
     good = before.good
-    if good is None and rights[0] == before.segment:
+    if (good is None and rights[0] == before.segment) or (len(wrong) == 1 and around.ends.is_borne and after is None):
         return rights
     is_lost = before.is_open or any(one.is_lost for one in wrong) or after is None or after.is_lost
     free: tuple[int, int] | None = None
