@@ -37,6 +37,7 @@ class LogShape(Value):
     has_holes: bool  # offsets are missing within it, or batches lack records
     epochs: tuple[int, int] | None  # the lowest and the highest leader epoch; None where a batch has none
     off_epochs: bool  # the leader-epoch-checkpoint contradicts each of its batches, and there are several
+    unknown_epochs: bool  # that has the epoch of none of them: it contradicts them, or may be older
 
 
 class SegmentOrigin(Value):
@@ -110,9 +111,11 @@ class ForeignSegments:
         after = self._first_of_next(one)
         is_apart = one.batches > 1 and _apart(self._before, now, after, "epochs")
         is_sure = len(joints) == 2 and any(overlaps for overlaps, _ in joints)
+        # one that has the epochs of the segments beside is not older than this one
+        is_off = one.shape.off_epochs or (is_apart and one.shape.unknown_epochs)
         why = []
-        if (one.shape.off_epochs or is_apart) and one.shape.epochs is not None:
-            said = ["the leader-epoch-checkpoint"] if one.shape.off_epochs else []
+        if (is_off or is_apart) and one.shape.epochs is not None:
+            said = ["the leader-epoch-checkpoint"] if is_off else []
             said += ["the segments beside it"] if is_apart else []
             lowest, highest = one.shape.epochs
             which = f"epoch {lowest} contradicts" if lowest == highest else f"epochs {lowest}..{highest} contradict"

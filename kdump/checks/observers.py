@@ -225,7 +225,7 @@ class OriginWatch(Observer):
         """All batches are read; `last` is no offset of the last one where that is blamed."""
         self._is_sure_of_last &= last == self._last_offset
 
-    def shape(self, *, is_end_known: bool, off_epochs: bool, has_holes: bool) -> LogShape:
+    def shape(self, *, is_end_known: bool, epochs: EpochWatch, has_holes: bool) -> LogShape:
         """Return what it comes to."""
         return LogShape(
             first_offset=self._first_offset,
@@ -233,7 +233,8 @@ class OriginWatch(Observer):
             is_whole_at_end=self._gap_end != self._size and self._is_sure_of_last and is_end_known,
             has_holes=has_holes,
             epochs=self._epochs,
-            off_epochs=off_epochs,
+            off_epochs=epochs.contradict_all,
+            unknown_epochs=epochs.know_none,
         )
 
 
@@ -342,6 +343,11 @@ class EpochWatch(Observer):
     def contradict_all(self) -> bool:
         """Whether the checkpoint contradicts each batch, and there are several."""
         return self._fold.contradicts_all
+
+    @property
+    def know_none(self) -> bool:
+        """Whether the checkpoint has the epoch of no batch, and there are several: it may be older."""
+        return self._fold.knows_none
 
 
 class RecordWatch(Observer):

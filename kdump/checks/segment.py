@@ -154,7 +154,7 @@ class _Observers:
         """Return what tells where the files are from; the log is read to its end."""
         shape = self.origin.shape(
             is_end_known=not self.end.is_unknown,
-            off_epochs=self.epochs.contradict_all,
+            epochs=self.epochs,
             has_holes=self.compaction.has_holes_inside,
         )
         return OriginFacts(self.indexes.verdicts, shape, self.text.cause)

@@ -49,12 +49,17 @@ class CheckpointFold:
         self._found: list[Finding] = []
         self._run: tuple[int, int | None] | None = None  # epochs of the last batch that does not agree
         self._agrees = False
-        self._off = 0
+        self._off = self._past = 0
 
     @property
     def contradicts_all(self) -> bool:
         """Whether the checkpoint contradicts each batch, and there are several: one that is older does not."""
         return self._off > 1 and not self._agrees
+
+    @property
+    def knows_none(self) -> bool:
+        """Whether it has the epoch of no batch, and there are several: it contradicts them, or may be older."""
+        return self._off + self._past > 1 and not self._agrees
 
     def step(self, window: Window) -> None:
         """Take the next batches."""
@@ -88,7 +93,9 @@ class CheckpointFold:
             self._agrees |= epoch == expected
             return
         assert self._newest is not None
-        self._off += not goes_on_behind(self._newest, epoch, first)
+        is_past = goes_on_behind(self._newest, epoch, first)
+        self._past += is_past
+        self._off += not is_past
         if self._run != (epoch, expected):
             self._run = (epoch, expected)
             size, last = window.cell(k, layout.SIZE), window.cell(k, layout.LAST_OFFSET)

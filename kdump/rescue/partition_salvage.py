@@ -445,7 +445,9 @@ class PartitionSalvage:
         log, facts = one.log, one.facts
         end = (log.base or 0) if facts.last is None else facts.last + 1
         epochs, around = [run.epoch for run in facts.epochs], copy.epochs_around(log, copy)
-        off = [self._is_off(copy, run, around) for run in facts.epochs]
+        unknown = [run for run in facts.epochs if self._is_unknown(copy, run, around)]
+        past = [run for run in unknown if goes_on_behind(copy.epochs[-1], run.epoch, run.first)]
+        has_several = facts.batches > 1 and bool(unknown) and len(unknown) == len(facts.epochs)
         first = log.base if facts.begins_below is not None else None if one.is_legacy else first_in_header(one.raw)
         shape = LogShape(
             first_offset=first,
@@ -453,7 +455,8 @@ class PartitionSalvage:
             is_whole_at_end=facts.runs.end == one.raw.size,
             has_holes=bool(facts.gaps or facts.lacks_records),
             epochs=(min(epochs), max(epochs)) if epochs else None,
-            off_epochs=facts.batches > 1 and bool(off) and all(off),
+            off_epochs=has_several and not past,
+            unknown_epochs=has_several,
         )
         return SegmentOrigin(
             log=log.path,
@@ -469,13 +472,13 @@ class PartitionSalvage:
         )
 
     @staticmethod
-    def _is_off(copy: Copy, run: EpochRun, around: EpochsAround) -> bool:
-        """Whether the checkpoint of a copy contradicts the epoch of batches, and is not just older than they are."""
+    def _is_unknown(copy: Copy, run: EpochRun, around: EpochsAround) -> bool:
+        """Whether the checkpoint of a copy contradicts the epoch of batches, or may be older than they are."""
         first, last = copy.epoch_at(run.first), copy.epoch_at(run.last)
         if first is None or last is None:
             return False
         if run.epoch > last:
-            return not goes_on_behind(copy.epochs[-1], run.epoch, run.first)
+            return True
         return run.epoch < first and not around.begins_behind(first, 0)
 
     def _mend_by_copies(self) -> None:
