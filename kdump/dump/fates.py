@@ -222,7 +222,7 @@ class RecordFates:
         """
         rows, window = chunk.rows, chunk.window
         known: dict[int, tuple[str | None, int]] = {}  # by batch: its transaction, and what is added to its offsets
-        fates = []
+        fates, is_compacted = [], self._cleaning.is_done
         for number, key in enumerate(_keys_of(chunk)):
             at = number * layout.RECORD_WIDTH
             k = rows[at + layout.R_BATCH]
@@ -252,8 +252,8 @@ class RecordFates:
                 doubt=doubt,
                 waits_for=None if self._waits is None or offset < self._waits.first_offset else self._waits,
             )
-            if self._cleaning.is_done:
-                has_key, has_value = rows[at + layout.R_KEY_SIZE] >= 0, rows[at + layout.R_VALUE_SIZE] >= 0
+            has_key, has_value = rows[at + layout.R_KEY_SIZE] >= 0, rows[at + layout.R_VALUE_SIZE] >= 0
+            if is_compacted and (is_control or not (has_key and has_value)):  # most records are none of these
                 fate = self._cleaning.of(
                     log, window, k, fate, is_control=is_control, has_key=has_key, has_value=has_value
                 )
