@@ -8,7 +8,8 @@ import pytest
 
 from tests.rescue.test_rescue_cases import patches, rescued
 from tests.support.partitions import name
-from tests.support.rescue_cases import lay, part, parts, replica, with_log_dir
+from tests.support.rescue_cases import PARTITION, lay, part, parts, replica, with_log_dir
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,9 @@ def test_the_epoch_file_and_the_end_tell_where_the_only_batch_of_a_last_log_is(w
     made = rescued(tmp_path, "--set", "cleanup.policy=compact")
     assert made.batches[-1] == (13, 13, 3)
     assert [row["to"] for row in made.rows if row["type"] == "patched"] == [13]
-    assert [one["to"] for one in patches(tmp_path)] == [13]
+    assert [one["action"] for one in patches(tmp_path)] == ["patch"]
+    text = run_kdump(["patch-header", f"b0/{PARTITION}"], tmp_path).stdout.decode()
+    assert "becomes 000000000000000d" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("wrong", [7, 9])
