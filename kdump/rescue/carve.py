@@ -72,6 +72,11 @@ def carve(
         RefusedError: the directory may not be written to; nothing was read.
         OSError: it cannot be written to. Files without their names are removed.
     """
+    if not any(map(os.path.lexists, images)):  # nothing is made for that
+        for path in images:
+            if isinstance(source := open_source(path, devices=True), OpenFailure):
+                yield source
+        return
     with CarveOutput(options.to, (*images, *options.like), ops) as output:
         owners = RunOwners(options.like)
         number = 0

@@ -65,7 +65,7 @@ class SalvageStepKind(Enum):
     # a directory of a deleted topic is a source
     DELETED = (
         "copy {path} before a broker starts on its log.dir: a broker removes it a minute after its start "
-        "(file.delete.delay.ms)"
+        "(file.delete.delay.ms); name the copy in the commands below then"
     )
     # the topic was deleted, and there is one of its name again
     CREATED_AGAIN = (

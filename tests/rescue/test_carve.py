@@ -472,6 +472,7 @@ def test_nothing_found_is_no_error_and_a_missing_image_is_one(tmp_path: Path) ->
     (tmp_path / "image").write_bytes(b"nothing here" * 100)
     assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
     assert run_kdump(["carve", "none", "--to", "other"], tmp_path).exit == 10
+    assert not (tmp_path / "other").exists()
 
 
 # --- faults ----------------------------------------------------------------------------------------------------
