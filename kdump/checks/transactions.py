@@ -6,8 +6,8 @@ from itertools import accumulate, count
 from operator import eq
 from typing import TYPE_CHECKING, Any
 
+from kdump.broker.producer.end_markers import open_at_end
 from kdump.broker.producer.lost_aborts import WITNESS
-from kdump.broker.producer.transaction_fates import END_OF_LOG, END_OF_SEGMENT
 from kdump.checks.indexes import most_bytes
 from kdump.finding import Capped, Code, Finding
 from kdump.format.batch import layout
@@ -284,6 +284,6 @@ def open_transactions(producers: Producers, path: str, end: int, *, is_lone: boo
         first = entry.current_txn_first_offset
         values: dict[str, int | str | None] = {
             "producer": entry.producer_id,
-            "end": END_OF_SEGMENT if is_lone else END_OF_LOG,
+            "end": open_at_end(is_lone=is_lone),
         }
         yield Finding(Code.P04, path, offset=first, last_offset=end - 1, values=values)

@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.missing.lost_holes import lost_holes
 from kdump.broker.missing.ranges import MissingRange
-from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
+from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, open_at_end, read_markers
 from kdump.broker.producer.transaction_fates import (
     ABORTED,
     COMMITTED,
-    END_OF_LOG,
-    END_OF_SEGMENT,
     IN_DOUBT,
     UNKNOWN,
     Told,
@@ -258,10 +256,13 @@ class Outcomes:
         if stands is None:
             return
         first, width, window = stands.first_offset, layout.RECORD_WIDTH, chunk.window
-        behind = 0
-        for row in range(0, chunk.filled * width, width):
-            k = chunk.rows[row + layout.R_BATCH]
-            behind += chunk.rows[row + layout.R_OFFSET] + self.shift(path, window, k) >= first
+        if self._shifts:
+            behind = 0
+            for row in range(0, chunk.filled * width, width):
+                shift = self.shift(path, window, chunk.rows[row + layout.R_BATCH])
+                behind += chunk.rows[row + layout.R_OFFSET] + shift >= first
+        else:
+            behind = sum(map(first.__le__, chunk.rows[layout.R_OFFSET : chunk.filled * width : width]))
         for k in range(chunk.first, 0 if chunk.filled else chunk.last):
             behind += max(0, window.cell(k, layout.COUNT)) if window.cell(k, layout.BASE_OFFSET) >= first else 0
         self._met = self._met._replace(behind=self._met.behind + behind)
@@ -292,7 +293,7 @@ class Outcomes:
         """
         yield from self.waiting()
         met = self.met()
-        end = END_OF_SEGMENT if self.logs[-1].directory.is_lone_segment else END_OF_LOG
+        end = open_at_end(is_lone=self.logs[-1].directory.is_lone_segment)
         for producer, (path, offset) in sorted(met.opened.items(), key=lambda one: (one[1][1], one[0])):
             yield Finding(Code.P04, path, offset=offset, values={"producer": producer, "end": end})
         yield from say_doubts(self.logs[0].path, met.doubts, "neither --committed nor --aborted shows or searches them")

@@ -768,7 +768,7 @@ FIXTURES |= {
     "batch-b12-time-unit": Fixture(
         "a producer gives seconds in place of milliseconds",
         {**segment(0, [batch(0, PAIR, base_timestamp=TIME // 1000)]), EPOCHS: checkpoint((0, 0))},
-        [("B12", "note", LOG, 0, None)],
+        [("B12", "note", LOG, 0, len(batch(0, PAIR, base_timestamp=TIME // 1000)))],
     ),
     "log-l20-snapshot-unusable": Fixture(
         "the newest snapshot of the metadata log is empty, as after a power loss",
@@ -785,7 +785,7 @@ FIXTURES |= {
             **below("__cluster_metadata-0", segment(0, [batch(0, [LEVEL]), batch(1, [FENCED])])),
             f"__cluster_metadata-0/{EPOCHS}": checkpoint((0, 0)),
         },
-        [("L21", "error", f"__cluster_metadata-0/{LOG}", len(batch(0, [LEVEL])), None)],
+        [("L21", "error", f"__cluster_metadata-0/{LOG}", len(batch(0, [LEVEL])), 84)],
     ),
     "log-l16-compacted": Fixture(
         "the log was compacted",

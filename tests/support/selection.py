@@ -133,8 +133,8 @@ def _has_attributes(batch: Batch, one: Selection) -> bool:
     return (
         batch.cell(layout.POSITION) >= (one.from_position or 0)
         and (not flags or (is_new and batch.cell(layout.ATTRIBUTES) & flags == flags))
-        and (not one.producers or (is_new and batch.cell(layout.PRODUCER_ID) in one.producers))
-        and (not one.epochs or (is_new and batch.cell(layout.LEADER_EPOCH) in one.epochs))
+        and (not one.producers or (batch.cell(layout.PRODUCER_ID) if is_new else -1) in one.producers)
+        and (not one.epochs or (batch.cell(layout.LEADER_EPOCH) if is_new else -1) in one.epochs)
     )
 
 

@@ -22,6 +22,17 @@ LARGEST_MARKER = 100
 """Bytes of a batch: what is larger is no marker, whatever its header says; those of today have 78."""
 
 
+def open_at_end(*, is_lone: bool) -> str:
+    """Return of what end a transaction is open, as P04 says it.
+
+    Args:
+        is_lone: nothing says that the log is the last of its partition.
+    """
+    if is_lone:
+        return "this segment: a later one, which is not here, may end it"
+    return "the log: readers of committed data stop before it"
+
+
 class Marker(TupleValue):
     """A transaction marker; `timestamp` is ms."""
 

@@ -38,9 +38,6 @@ IN_DOUBT = "in doubt"
 """It may have ended in a hole: whether it did, and how, nobody can tell."""
 UNKNOWN = "unknown"
 """It has ended in a hole that compaction seems to explain: how, nobody can tell."""
-END_OF_LOG = "the log: readers of committed data stop before it"
-END_OF_SEGMENT = "this segment: a later one, which is not here, may end it"
-"""Where a transaction is open, as P04 says it."""
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
-_SIZE = re.compile(r"([0-9]{1,18})([KMGT]?)")
+from kdump.value import pattern
+
+_SIZE = pattern(r"([0-9]{1,18})([KMGT]?)")
 
 
 def size_of(option: str, text: str) -> int:

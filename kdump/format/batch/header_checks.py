@@ -16,9 +16,10 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.base_offset.fold import OffsetFold, unknown
 from kdump.format.batch.base_offset.header import header_facts, offsets_at
 from kdump.format.batch.epoch_order import EpochFold, EpochsAround
+from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.format.batch.base_offset.header import HeaderFacts, LogEnd
     from kdump.format.batch.window import Window
@@ -240,36 +241,46 @@ def _after(known: tuple[int, int] | None, epoch: int, following: int) -> int:
     return known[1] if following < 0 and known is not None and known[0] == epoch else following
 
 
-def _means(window: Window, k: int, expected: int) -> dict[str, str]:
+class _Sequences(TupleValue):
+    """A batch of a producer, as it is remembered: what may be there again."""
+
+    epoch: int
+    first: int  # its base sequence
+    base_offset: int
+    last_offset: int
+    position: int
+
+
+def _means(one: _Sequences, before: Sequence[_Sequences], expected: int) -> dict[str, str]:
     """What a sequence means that is not the expected one: records that are there again, or that are missing.
 
     Args:
-        window, k: the batch.
-        expected: the sequence behind the last one of its producer.
+        one: the batch.
+        before: batches of its producer before it, the last one last.
+        expected: the sequence behind these.
     """
-    sequence = window.cell(k, layout.BASE_SEQUENCE)
+    sequence = one.first
     again = (expected - sequence) % _SEQUENCES
     if again > _SEQUENCES // 2:
         missing = (sequence - expected) % _SEQUENCES
         return {"means": "1 sequence is missing" if missing == 1 else f"{missing} sequences are missing"}
-    count = min(again, window.cell(k, layout.LAST_OFFSET_DELTA) + 1)
-    producer, epoch = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.PRODUCER_EPOCH)
-    for j in range(k - 1, -1, -1):
-        if (window.cell(j, layout.PRODUCER_ID), window.cell(j, layout.PRODUCER_EPOCH)) != (producer, epoch):
-            continue
-        at = (sequence - window.cell(j, layout.BASE_SEQUENCE)) % _SEQUENCES
-        if window.cell(j, layout.BASE_SEQUENCE) >= 0 and at <= window.cell(j, layout.LAST_OFFSET_DELTA):
-            first = window.cell(j, layout.BASE_OFFSET) + at
-            last = min(first + count - 1, window.cell(j, layout.LAST_OFFSET))
+    count = min(again, one.last_offset - one.base_offset + 1)
+    for other in reversed(before):
+        at = (sequence - other.first) % _SEQUENCES
+        if other.epoch == one.epoch and other.first >= 0 and at <= other.last_offset - other.base_offset:
+            first = other.base_offset + at
+            last = min(first + count - 1, other.last_offset)
             named = f"offset {first}" if first == last else f"offsets {first}..{last}"
             means = f"it repeats {named}: readers get them twice"
-            return {"means": means, REPEATED: f"{first}..{last}@{window.cell(j, layout.POSITION)}"}
+            return {"means": means, REPEATED: f"{first}..{last}@{other.position}"}
     last_one = (sequence + count - 1) % _SEQUENCES
     named = f"sequence {sequence}" if count == 1 else f"sequences {sequence}..{last_one}"
     return {"means": f"it repeats {named} of the producer: readers get these records twice"}
 
 
 _REMEMBERED = 100_000  # producers, the last ones; more than a broker keeps for one partition in practice
+_RECENT = 5  # batches of a producer, as a broker remembers them (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)
+_RECENT_OF = 10_000  # producers, the last ones
 
 
 class SequenceFold:
@@ -297,12 +308,14 @@ class SequenceFold:
         self._file = file
         self._report = report
         self.producers: dict[int, tuple[int, int]] = {}
+        self._recent: dict[int, list[tuple[int, int, int, int, int]]] = {}  # _Sequences by producer, cheaper
         self._begins: dict[int, list[tuple[int, int, int]]] | None = None if is_known else {}
         self._is_begin = not is_known  # nothing was forgotten since the beginning
 
     def forget(self) -> None:
         """Bytes were lost: any producer may have written there."""
         self.producers.clear()
+        self._recent.clear()
         self._is_begin = False
 
     def adopt(self, producers: dict[int, tuple[int, int]]) -> bool:
@@ -350,6 +363,9 @@ class SequenceFold:
             if not begin or begin[-1][2] < 0:
                 begin.append((epoch, sequence, following))
         known = self.producers.pop(producer, None)
+        rows, at = window.rows, k * layout.BATCH_WIDTH
+        place = rows[at + layout.BASE_OFFSET], rows[at + layout.LAST_OFFSET], rows[at + layout.POSITION]
+        one, recent = (epoch, sequence, *place), self._recent.pop(producer, None) or []
         if known is not None:
             field = _broken(known, epoch, sequence)
             if field == "producerEpoch":
@@ -363,11 +379,17 @@ class SequenceFold:
                     field=field,
                     found=sequence,
                     previous=(known[1] - 1) % _SEQUENCES,
-                    more=_means(window, k, known[1]),
+                    more=_means(_Sequences(*one), [_Sequences(*each) for each in recent[-_RECENT:]], known[1]),
                 )
         self.producers[producer] = epoch, _after(known, epoch, following)
         if len(self.producers) > 2 * _REMEMBERED:  # many at once: the first of a dict is found past all that have gone
             self.producers = dict(islice(self.producers.items(), _REMEMBERED, None))
+        recent.append(one)
+        if len(recent) > 2 * _RECENT:
+            del recent[:_RECENT]
+        self._recent[producer] = recent
+        if len(self._recent) > 2 * _RECENT_OF:
+            self._recent = dict(islice(self._recent.items(), _RECENT_OF, None))
 
     def _blame(
         self,
