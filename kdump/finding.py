@@ -33,6 +33,11 @@ class Trait(Enum):
     or its values, is a property of `Finding`.
     """
 
+    # How grave it is: as the table says, or, with what else is known where it is found, also this.
+    ALSO_ERROR = "may be an error"
+    ALSO_WARNING = "may be a warning"
+    ALSO_NOTE = "may be a note"
+
     # What can be done.
     PATCH_HEADER = "kdump patch-header mends it, where the field can have one value only"
     REINDEX = "kdump reindex mends it, where the log says what the file has to be"
@@ -100,6 +105,13 @@ class Trait(Enum):
         return not self._names.isdisjoint(names)
 
 
+_ALSO = MappingProxyType({
+    Trait.ALSO_ERROR: Severity.ERROR,
+    Trait.ALSO_WARNING: Severity.WARNING,
+    Trait.ALSO_NOTE: Severity.NOTE,
+    Trait.OR_COMPACTION: Severity.NOTE,
+})  # fmt: skip
+
 REPAIR_COMMANDS: Mapping[Trait, str] = MappingProxyType({
     Trait.PATCH_HEADER: "patch-header",
     Trait.REINDEX: "reindex",
@@ -151,13 +163,14 @@ class Code(Enum):
     F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; no broker makes one over {expected}",
            "see what lies behind that size, often a hole; restore the replica, or rebuild the index",
            Trait.REINDEX, Trait.TRUNCATE)
-    F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
+    F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory",
+           Trait.ALSO_ERROR)
     F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica",
            Trait.URGENT, Trait.NOT_ALL_READ)
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or remove the file, if you are sure",
-           Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR, Trait.ONLY_LOST)
+           Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR, Trait.ONLY_LOST, Trait.ALSO_ERROR, Trait.ALSO_WARNING)
     F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index its mtime is used", "rebuild the index before a broker starts",
-           Trait.REINDEX)
+           Trait.REINDEX, Trait.ALSO_ERROR, Trait.ALSO_NOTE)
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica",
            Trait.TRUNCATE, Trait.COPIED_AS_TEXT)
 
@@ -203,7 +216,8 @@ class Code(Enum):
            Trait.NOT_ALL_READ)
 
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker {broker}; the data has {data}",
-           "a consumer gets the broker's answer; --scan tells what can be read")
+           "a consumer gets the broker's answer; --scan tells what can be read",
+           Trait.ALSO_WARNING)
 
     L14 = ("start-moved", Severity.NOTE, "{missing} not served: the log start offset is {start}, inside the log; records below it were deleted (DeleteRecords)", "none: a broker removes their segments later")
     L15 = ("start-expired", Severity.NOTE, "the log begins with offset {first}: what was below it has expired, or was deleted; {why}", "none if retention is as it should be")
@@ -244,7 +258,7 @@ class Code(Enum):
     B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
     B12 = ("time-unit", Severity.NOTE, "{what}", "tell who writes to the topic: retention by time and lookups by time take them for milliseconds")
     B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica",
-           Trait.TRUNCATE, Trait.UNREADABLE)
+           Trait.TRUNCATE, Trait.UNREADABLE, Trait.ALSO_WARNING)
 
     O01 = ("offset-below-name", Severity.ERROR, "base offset {found} {why}", "restore the name of the file, or restore the base offset",
            Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.MISPLACED, Trait.OUTSIDE_SEGMENT, Trait.NEIGHBOURS)
@@ -253,11 +267,11 @@ class Code(Enum):
     O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore from another replica, or restore the base offset",
            Trait.PATCH_HEADER, Trait.TRUNCATE, Trait.MISPLACED, Trait.BREAKS_CHAIN)
     O04 = ("offset-gap", Severity.NOTE, "{missing} missing before this batch", "none if the topic is compacted; otherwise compare with another replica",
-           Trait.RESTORED, Trait.HOLE, Trait.ONLY_LOST)
+           Trait.RESTORED, Trait.HOLE, Trait.ONLY_LOST, Trait.ALSO_ERROR, Trait.ALSO_WARNING)
     O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica",
            Trait.NEIGHBOURS)
     O07 = ("segment-gap", Severity.NOTE, "{missing} missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica",
-           Trait.RESTORED, Trait.HOLE, Trait.LOST_AS_ERROR, Trait.ONLY_LOST, Trait.NEIGHBOURS, Trait.BEYOND_END)
+           Trait.RESTORED, Trait.HOLE, Trait.LOST_AS_ERROR, Trait.ONLY_LOST, Trait.NEIGHBOURS, Trait.BEYOND_END, Trait.ALSO_ERROR, Trait.ALSO_WARNING)
 
     O08 = ("offsets-twice", Severity.ERROR, "{both} there twice, {records}: a consumer that comes from below may get them twice, or the first ones alone; one that starts inside gets the last ones", "none: no offset is lost, and every record is readable")
     O09 = ("segment-overflow", Severity.NOTE, "from offset {found} on the segment goes more than 2^31-1 above its base offset {segment}, further than its indexes can say", "none: no offset is lost, and a broker splits the segment when it recovers it")
@@ -273,7 +287,7 @@ class Code(Enum):
     D01 = ("replica-differs", Severity.ERROR, "{why}; the other replica is {other}", "compare with a third replica; the leader's is the one that consumers see",
            Trait.OTHER_REPLICA)
     D02 = ("replica-lacks", Severity.WARNING, "{missing} not here; {other} has them", "copy the data from the other replica, unless the topic is compacted",
-           Trait.OTHER_REPLICA)
+           Trait.OTHER_REPLICA, Trait.ALSO_NOTE)
     D03 = ("replica-short", Severity.NOTE, "the log ends at offset {found}, and {other} at {end}: this replica has fallen behind, or lost its end", "none if the broker was not in sync when it stopped",
            Trait.OTHER_REPLICA)
 
@@ -289,7 +303,8 @@ class Code(Enum):
     R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)
 
-    R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is something else; otherwise see whether it was written by a newer Kafka")
+    R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is something else; otherwise see whether it was written by a newer Kafka",
+           Trait.ALSO_NOTE)
 
     C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)
@@ -317,7 +332,7 @@ class Code(Enum):
     X01 = ("index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
     X02 = ("index-zeros", Severity.WARNING, "{count:entry} at the end {count:is} zero: lookups fall back to the start of the log", "rebuild the index",
-           Trait.REINDEX, Trait.INDEX_ENTRY)
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ALSO_NOTE)
     X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is out of order with offset {other} at byte {position} {side} it: a search goes wrong here", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
     X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index",
@@ -337,13 +352,13 @@ class Code(Enum):
     T01 = ("time-index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
     T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index",
-           Trait.REINDEX, Trait.INDEX_ENTRY)
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ALSO_NOTE)
     T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} is out of order with {other} for offset {other_offset} {side} it", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ODD_ENTRIES)
     T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index",
            Trait.REINDEX, Trait.INDEX_ENTRY, Trait.BEYOND_END)
     T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index",
-           Trait.REINDEX, Trait.INDEX_ENTRY)
+           Trait.REINDEX, Trait.INDEX_ENTRY, Trait.ALSO_NOTE)
 
     A01 = ("aborted-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index",
            Trait.REINDEX)
@@ -380,19 +395,22 @@ class Code(Enum):
            Trait.WRONG_ENTRY)
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore this very file from a backup, for that of another log directory does not fit; a checkpoint of offsets, no other file, may be moved away while the broker is stopped, at the price that kdump explain K03 names")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "while the broker is stopped, copy the file of another replica of the partition over this one; without such a replica take the one that kdump salvage makes from the batches, or move this file away: a broker makes it again from batches that it recovers, after a clean stop from none",
-           Trait.ABOVE_END, Trait.STOPS_PARTITION)
+           Trait.ABOVE_END, Trait.STOPS_PARTITION, Trait.ALSO_WARNING, Trait.ALSO_NOTE)
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline",
-           Trait.STOPS_PARTITION)
+           Trait.STOPS_PARTITION, Trait.ALSO_WARNING, Trait.ALSO_NOTE)
 
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment",
            Trait.WRONG_ENTRY)
 
     K08 = ("end-cut", Severity.NOTE, "{what} above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: {committed}")
     K09 = ("topic-id-differs", Severity.WARNING, "the topic id is {found}; {others}: these are partitions of two topics of one name", "find out which is of the topic that the cluster has, by kdump cluster; a KRaft broker sets the other one aside as -stray when it starts")
-    K10 = ("clusters-differ", Severity.WARNING, "cluster.id is {found} here, and {expected} in {other}: log directories of several clusters are named together{compared}", "name the log directories of one cluster; where they should be of one, see whose volume this is before a broker starts")
+    K10 = ("clusters-differ", Severity.WARNING, "cluster.id is {found} here, and {expected} in {other}: log directories of several clusters are named together{compared}", "name the log directories of one cluster; where they should be of one, see whose volume this is before a broker starts",
+           Trait.ALSO_ERROR, Trait.ALSO_NOTE)
 
-    K11 = ("brokers-differ", Severity.NOTE, "{field} is {found} here, and {expected} in {other}: {together}", "none where that is meant; one broker does not start with both")
-    K12 = ("owner-differs", Severity.NOTE, "{why}{more_files}", "{do}")
+    K11 = ("brokers-differ", Severity.NOTE, "{field} is {found} here, and {expected} in {other}: {together}", "none where that is meant; one broker does not start with both",
+           Trait.ALSO_ERROR)
+    K12 = ("owner-differs", Severity.NOTE, "{why}{more_files}", "{do}",
+           Trait.ALSO_ERROR)
 
     M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
     M02 = ("partition-missing", Severity.ERROR, "the partition is missing: {why}", "look for it on other volumes; a broker that starts makes an empty one, and what only this replica had is lost to readers if it leads")
@@ -410,6 +428,12 @@ class Code(Enum):
     V05 = ("bit-rot", Severity.ERROR, "{blocks} of 64 KiB changed since {seen}, and nothing writes to a closed segment{crc}",
            "compare with another replica, and restore the segment from it; if these bytes are right: {accept}")
     # fmt: on
+
+    @property
+    def severities(self) -> tuple[Severity, ...]:
+        """How grave its findings may be, that of the table first. What the user knows makes a note of any loss."""
+        also = (one for trait, one in _ALSO.items() if trait in self.traits)
+        return tuple(dict.fromkeys((self.severity, *also)))
 
     @property
     def repairs(self) -> tuple[str, ...]:

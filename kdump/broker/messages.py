@@ -7,6 +7,7 @@ pattern has both.
 from __future__ import annotations
 
 import re
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from kdump.value import TupleValue
@@ -21,18 +22,42 @@ _KAFKA = "org.apache.kafka.common.KafkaException"
 _IO = "java.io.IOException"
 _LOGGED = "a line of the log, no exception"
 _VERIFY = ("verify", "LOGDIR")
+_NEXT_START = ("verify", "LOGDIR", "--start", "auto")
+_WHOLE_NODE = ("verify", "server.properties")  # all its log directories, and the ids of its settings
+_OFFLINE = (
+    "the broker has taken a log directory offline after an error of reading or writing: the cause is in the lines "
+    "above, or below"
+)
+_BETWEEN = ".{0,500}?"
+
+
+class Exactness(IntEnum):
+    """How much of what went wrong a message has, the most first: it decides what is shown of a text with several."""
+
+    CAUSE = 0  # what is wrong
+    EFFECT = 1  # what a broker does because of it, or which of its parts suffers: shown behind the cause
+    PLACE = 2  # which part failed, or which file it was about, and not why
+    FAILURE = 3  # that something failed
 
 
 class BrokerMessage(TupleValue):
     """A message, and where it leads."""
 
-    pattern: str  # a regular expression, for a line in which blanks are single
+    pattern: str  # a regular expression, for a line in which blanks are single; .* is of one message, so not long
     java_class: str  # the class of the exception, or that it is only logged
     releases: str  # that say so
     means: str
     findings: str = ""  # the codes of those that show it: a reader is led there, nothing hangs on them
     command: tuple[str, ...] = _VERIFY  # to run now
     runbook: str = ""  # its name; empty for none
+    exactness: Exactness = Exactness.CAUSE
+
+
+class Match(TupleValue):
+    """A message that a text has."""
+
+    message: BrokerMessage
+    words: str  # of the text that show it, whole words
 
 
 MESSAGES = (
@@ -125,6 +150,7 @@ MESSAGES = (
         _LOGGED, "0.8 to 4.4",
         "the broker cuts the end of a log: after a crash what is torn, as a follower what its leader does not have",
         "K01 K08 L02", ("verify", "--replicas", "LOGDIR", "OTHER"),
+        exactness=Exactness.EFFECT,
     ),
     BrokerMessage(
         r"Record is corrupt|Found record size|Message is corrupt|Record size \S+ is (?:less|smaller) than|"
@@ -145,19 +171,22 @@ MESSAGES = (
         "java.io.EOFException", "0.8 to 4.4",
         "a file ends before what it announces: it was cut, or is still being copied",
         "L01 L02 X01",
+        exactness=Exactness.PLACE,
     ),
     BrokerMessage(
         r"Skipping recovery (?:for all logs|of \d+ logs)|since clean shutdown file was found|"
         r"Fail to read the clean shutdown",
         _LOGGED, "0.8 to 4.4",
         "the broker was closed in order: it recovers nothing, and believes its indexes and checkpoints",
-        "", ("verify", "LOGDIR", "--start", "auto"),
+        "", _NEXT_START,
+        exactness=Exactness.EFFECT,
     ),
     BrokerMessage(
         r"Attempting recovery for all logs|Recovering unflushed segment|no clean shutdown file was found",
         _LOGGED, "0.8 to 4.4",
         "the broker was not closed in order: it reads every segment from the recovery point on",
         "", ("verify", "LOGDIR", "--start", "unclean"), runbook="not-starting",
+        exactness=Exactness.EFFECT,
     ),
     BrokerMessage(
         r"LogSegmentOffsetOverflow|Detected offset overflow at offset|Splitting overflowed segment",
@@ -208,7 +237,8 @@ MESSAGES = (
         r"Found log file .* from interrupted swap operation|Deleting invalid swap file|\.swap\b",
         _LOGGED, "0.8 to 4.4",
         "a cleaning or a split was interrupted: the broker puts in place what was finished, and removes the rest",
-        "F08 F19", ("verify", "LOGDIR", "--start", "auto"),
+        "F08 F19", _NEXT_START,
+        exactness=Exactness.EFFECT,
     ),
     # --- checkpoints
     BrokerMessage(
@@ -221,8 +251,10 @@ MESSAGES = (
     ),
     BrokerMessage(
         r"Error (?:while )?(?:reading|writing to) checkpoint file", _STORAGE, "0.8 to 4.4",
-        "a checkpoint of a log directory cannot be read or written: the disk is full or failing, or it is malformed",
-        "K03 F06", runbook="bad-sectors",
+        "a checkpoint of a log directory cannot be read or written: the disk is full or failing, or the file is "
+        "malformed; the cause is in the lines below",
+        "K03 F06", _NEXT_START, runbook="refused-checkpoints",
+        exactness=Exactness.PLACE,
     ),
     BrokerMessage(
         r"Received invalid partition leader epoch entry|New epoch entry .* caused truncation of conflicting",
@@ -254,37 +286,62 @@ MESSAGES = (
         r"Invalid cluster\.?id", "java.lang.RuntimeException", "3.7 to 4.4",
         "meta.properties of two log directories of the broker are of two clusters: the wrong volume is mounted, or the "
         "cluster was made anew; never change the file so that it fits before you know which",
-        "K10", ("verify", "LOGDIR..."),
+        "K10", _WHOLE_NODE,
+    ),
+    BrokerMessage(
+        r"INCONSISTENT_CLUSTER_ID|given id \S+ doesn't match the cluster id",
+        "org.apache.kafka.common.errors.InconsistentClusterIdException", "2.8 to 4.4",
+        "another node of the quorum refuses this one, as the two are of two clusters: one has the wrong volume, or was "
+        "formatted anew; never change meta.properties so that it fits before you know which",
+        "K10", ("verify", "LOGDIR", "LOGDIR_OF_THE_OTHER"),
     ),
     BrokerMessage(
         r"InconsistentClusterId|cluster\.?id .* (?:doesn't|does not) match",
         "kafka.common.InconsistentClusterIdException", "2.4 to 3.6",
         "meta.properties is that of another cluster: the wrong volume is mounted, or the cluster was made anew; never "
         "change the file so that it fits before you know which",
-        "K10", ("verify", "LOGDIR..."),
+        "K10", _WHOLE_NODE,
     ),
     BrokerMessage(
         r"Stored node id", "java.lang.RuntimeException", "3.7 to 4.4",
         "meta.properties is that of another broker than node.id of the configuration says, or another log directory: "
         "the volumes of two brokers were exchanged",
-        "K11 M05", ("verify", "LOGDIR..."),
+        "K11 M05", _WHOLE_NODE,
     ),
     BrokerMessage(
         r"InconsistentBrokerId|Configured broker\.id .* doesn't match|Stored broker(?:\.| )id",
         "kafka.common.InconsistentBrokerIdException", "0.8 to 3.6",
         "meta.properties is that of another broker: the volumes of two brokers were exchanged",
-        "K11 M05", ("verify", "LOGDIR..."),
+        "K11 M05", _WHOLE_NODE,
     ),
     BrokerMessage(
         r"Duplicate directory ID", "java.lang.RuntimeException", "3.7 to 4.4",
         "two log directories have one directory.id: a volume was cloned",
-        "K11 M04", ("verify", "LOGDIR..."),
+        "K11 M04", _WHOLE_NODE,
     ),
     BrokerMessage(
-        r"No `?meta\.properties`? found in|No readable meta\.properties|Failed to create or validate data directory",
+        r"No `?meta\.properties`? found in|No readable meta\.properties",
         "java.lang.RuntimeException", "2.8 to 4.4",
         "meta.properties is missing: a new or an empty disk is mounted, or the directory was never formatted",
         "K05 M04", ("cluster", "LOGDIR", "--check", "LOGDIR"),
+    ),
+    BrokerMessage(
+        r"Failed to load \S+ during broker startup|Error while reading meta\.properties file", _IO, "2.2 to 4.4",
+        "meta.properties of this log directory is there, and cannot be read or is malformed: the broker does without "
+        "the directory, or ends when it is the last one",
+        "F06 K03 K12", _WHOLE_NODE, runbook="refused-checkpoints",
+    ),
+    BrokerMessage(
+        r"Failed to create data directory|is not a readable log directory", _IO, "0.8 to 4.4",
+        "a log directory cannot be made or read, or is no directory: its volume is not mounted, or owner and mode keep "
+        "the broker out",
+        "K12", _WHOLE_NODE,
+    ),
+    BrokerMessage(
+        r"Failed to create or validate data directory|none of the specified log dirs .*can be created or validated",
+        _IO, "1.0 to 4.4",
+        "a log directory cannot be made or read, or is no directory: the cause follows in the same trace",
+        "K12 F06", _WHOLE_NODE, exactness=Exactness.PLACE,
     ),
     BrokerMessage(
         r"Inconsistent topic ?id|InconsistentTopicId|"
@@ -294,9 +351,17 @@ MESSAGES = (
         "K09 M03",
     ),
     BrokerMessage(
-        r"partition\.metadata|(?:reading|writing|in|version of) partition metadata file", _STORAGE, "2.8 to 4.4",
-        "the file with the topic id of a partition is missing or malformed, often empty after a power loss",
+        r"(?:Malformed line in|Unrecognized version of|Invalid topic ID in) partition metadata file|"
+        r"partition metadata file .*is malformed",
+        _IO, "2.8 to 4.4",
+        "the file with the topic id of a partition is malformed, often empty after a power loss",
         "K05", runbook="not-starting",
+    ),
+    BrokerMessage(
+        r"partition\.metadata|(?:reading|writing|in|version of) partition metadata file", _STORAGE, "2.8 to 4.4",
+        "the file with the topic id of a partition cannot be read or written, often as a power loss has left it empty",
+        "K05", runbook="not-starting",
+        exactness=Exactness.PLACE,
     ),
     BrokerMessage(
         r"[Ss]tray (?:log|replica|partition|dir)|-stray\b|Found stray", _LOGGED, "3.0 to 4.4",
@@ -328,10 +393,13 @@ MESSAGES = (
     ),
     BrokerMessage(
         r"Stopping serving (?:logs|replicas) in dir|Log ?dir(?:ectory)? \S+ is (?:already )?offline|"
-        r"Shutdown broker because all log dirs|LogDirFailure|KafkaStorageException",
-        _STORAGE, "1.0 to 4.4",
-        "the broker has taken a log directory offline after an error of reading or writing: the line before says which",
-        "F06 K03", ("verify", "LOGDIR", "--start", "auto"), runbook="bad-sectors",
+        r"Shutdown broker because all log dirs",
+        _STORAGE, "1.0 to 4.4", _OFFLINE,
+        "F06 K03", _NEXT_START, runbook="not-starting", exactness=Exactness.PLACE,
+    ),
+    BrokerMessage(
+        r"LogDirFailure|KafkaStorageException", _STORAGE, "1.0 to 4.4", _OFFLINE,
+        "F06 K03", _NEXT_START, runbook="not-starting", exactness=Exactness.FAILURE,
     ),
     BrokerMessage(
         r"Too many open files", _IO, "0.8 to 4.4",
@@ -342,7 +410,8 @@ MESSAGES = (
         r"There was an error in one of the threads during (?:logs loading|LogManager)",
         _STORAGE, "0.8 to 4.4",
         "a log could not be loaded or written: the cause follows in the same trace",
-        "", ("verify", "LOGDIR", "--start", "auto"), runbook="not-starting",
+        "", _NEXT_START, runbook="not-starting",
+        exactness=Exactness.PLACE,
     ),
     # --- the cleaner
     BrokerMessage(
@@ -351,6 +420,7 @@ MESSAGES = (
         "java.lang.IllegalStateException", "0.9 to 4.4",
         "the cleaner has met a segment that it cannot read: nothing is compacted until it is mended, and disks fill",
         "B01 C01 O03", ("retention", "LOGDIR", "--compaction"), runbook="disk-full",
+        exactness=Exactness.EFFECT,
     ),
     BrokerMessage(
         r"This log contains a message larger than maximum allowable size|offset map",
@@ -362,6 +432,7 @@ MESSAGES = (
         r"Resetting first dirty offset|dirty offset .* (?:smaller|larger) than", _LOGGED, "0.9 to 4.4",
         "what cleaner-offset-checkpoint says does not fit the log: the cleaner begins again",
         "K01", ("retention", "LOGDIR", "--compaction"),
+        exactness=Exactness.EFFECT,
     ),
     # --- the metadata log
     BrokerMessage(
@@ -370,16 +441,46 @@ MESSAGES = (
         "L18", runbook="not-starting",
     ),
     BrokerMessage(
-        r"Error (?:replaying|applying|loading) metadata|Encountered (?:fatal|metadata) .*fault|"
+        r"Error (?:replaying|applying|loading) metadata|Encountered (?:initial broker )?metadata \w+ fault|"
+        r"Unhandled (?:error|fault) (?:initializing|publishing|in MetadataLoader)|Error applying \w+ delta in|"
         r"unexpected metadata location",
         "org.apache.kafka.server.fault.FaultHandlerException", "3.3 to 4.4",
-        "a record of the metadata log cannot be read or applied: the node ends",
-        "B01", ("cluster", "LOGDIR"), runbook="not-starting",
+        "a record of the metadata log cannot be read or applied",
+        "B01 L21", ("cluster", "LOGDIR"), runbook="not-starting",
+        exactness=Exactness.EFFECT,
+    ),
+    BrokerMessage(
+        r"Error starting (?:LogManager|ReplicaManager|high watermark checkpoint thread)",
+        "org.apache.kafka.server.fault.FaultHandlerException", "3.3 to 4.4",
+        "the broker could not load its log directories, and ends: the cause is in the lines below",
+        "", _NEXT_START, runbook="not-starting", exactness=Exactness.PLACE,
+    ),
+    BrokerMessage(
+        r"Error starting (?:Group ?Coordinator|Transaction ?Coordinator|Share ?coordinator)",
+        "org.apache.kafka.server.fault.FaultHandlerException", "3.3 to 4.4",
+        "a coordinator of the broker could not start, and the broker ends: the cause is in the lines below",
+        "", _NEXT_START, runbook="not-starting", exactness=Exactness.PLACE,
+    ),
+    BrokerMessage(
+        r"Fatal error during \S+ (?:startup|shutdown)|Exiting Kafka due to fatal exception|"
+        r"Encountered [\w ]+ fault|Got exception while starting|Unexpected error in raft IO thread|"
+        r"Exception in thread \"main\"|Failed to start (?:Kafka|broker|controller)",
+        _LOGGED, "0.8 to 4.4",
+        "the node ends, and this line does not say why: the cause is in the lines below, or above; give these to "
+        "kdump explain too, which reads them from standard input by the name -",
+        "", _NEXT_START, runbook="not-starting", exactness=Exactness.FAILURE,
+    ),
+    BrokerMessage(
+        r"Unexpected error [A-Z_]+ in [A-Z_]+ response", _LOGGED, "2.8 to 4.4",
+        "another node of the quorum refuses what this one asks, for the error that the line names: its own log, at the "
+        "same time, says why",
+        "", ("cluster", "LOGDIR"), exactness=Exactness.FAILURE,
     ),
     BrokerMessage(
         r"quorum-state|QuorumStateStore", "java.io.UncheckedIOException", "2.8 to 4.4",
         "the file with the last vote of a controller is malformed: without it the node may vote twice in one epoch",
         "K03",
+        exactness=Exactness.PLACE,
     ),
     # --- consumers and followers
     BrokerMessage(
@@ -411,6 +512,7 @@ MESSAGES = (
         r"NotEnoughReplicas|NOT_ENOUGH_REPLICAS|fewer in-sync replicas", "NotEnoughReplicasException", "0.8 to 4.4",
         "fewer replicas than min.insync.replicas are in sync: find out why the others are not before one is elected",
         "", ("verify", "--replicas", "LOGDIR", "OTHER"), runbook="replicas-damaged",
+        exactness=Exactness.EFFECT,
     ),
     BrokerMessage(
         r"[Uu]nclean leader election", _LOGGED, "0.8 to 4.4",
@@ -423,6 +525,7 @@ MESSAGES = (
         "org.apache.kafka.common.errors.CoordinatorLoadInProgressException", "0.9 to 4.4",
         "a coordinator reads __consumer_offsets or __transaction_state: a damaged or very large log keeps it at that",
         "B01 R07", ("groups", "LOGDIR"), runbook="consumers-stuck",
+        exactness=Exactness.EFFECT,
     ),
     BrokerMessage(
         r"RemoteStorageException|RemoteResourceNotFound|Error occurred while (?:copying|reading) .*remote",
@@ -431,16 +534,37 @@ MESSAGES = (
         "", ("verify", "LOGDIR"),
     ),
 )  # fmt: skip
-"""In the order in which they are looked for: what is said more exactly comes before what is said of many."""
 
 
-def messages_in(text: str) -> Iterator[BrokerMessage]:
+def messages_in(text: str) -> Iterator[Match]:
     """Yield what a text has of brokers' messages, the most exact first.
+
+    Of two that are equally exact, the one with the longer words comes first. Where a cause or an effect is there, that
+    something failed is no news; else only the most exact of what is left is shown.
 
     Args:
         text: a line of a log, several, or a part of one.
     """
     line = " ".join(text.split())
-    found = [(match, one) for one in MESSAGES for match in (re.search(one.pattern, line, re.IGNORECASE),) if match]
-    found.sort(key=lambda each: -len(each[0][0]))
-    yield from (one for _, one in found)
+    found = [Match(one, words) for one in MESSAGES if (words := _words(one.pattern, line))]
+    found.sort(key=lambda one: (one.message.exactness, -len(one.words)))
+    for one in found:
+        if one.message.exactness <= max(found[0].message.exactness, Exactness.EFFECT):
+            yield one
+
+
+def _words(pattern: str, line: str) -> str:
+    """What a pattern finds, with the rest of its first and of its last word; empty for nothing."""
+    found = re.search(pattern.replace(".*", _BETWEEN), line, re.IGNORECASE)
+    if found is None:
+        return ""
+    begin, end = found.span()
+    while begin and _is_of_word(line[begin - 1]):
+        begin -= 1
+    while end < len(line) and _is_of_word(line[end]):
+        end += 1
+    return line[begin:end]
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isalnum() or char == "_"

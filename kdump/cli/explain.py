@@ -12,9 +12,14 @@ from kdump.cli.options.complete import manual_names
 from kdump.cli.options.help import Command
 from kdump.render.commentary import answer
 from kdump.render.report.sentences import columns_of, fitted
+from kdump.words.escape import escape
 
 _WIDEST = 100
 _MOST_MESSAGES = 3  # of one text
+_MOST_SHOWN = 60  # characters of what was typed, or of what a message was known by
+_MOST_READ = 1 << 16  # bytes of a log: what fits around an error, and is searched in a moment
+_STDIN = "-"
+_NEAR = 0.5
 
 
 @click.command(
@@ -32,26 +37,40 @@ _MOST_MESSAGES = 3  # of one text
 def command(names: tuple[str, ...]) -> None:
     """Show what the manual says of a finding, by its code or name, of a key of JSON, or of a word of text.
 
-    Also a runbook by its name (disk-full), and what a message of a broker means: a line of server.log, or a part of it.
+    Also a runbook by its name (disk-full), and what a message of a broker means: a line of server.log, or a part of it,
+    or several lines; - reads them from standard input, which is not read without that.
 
     Upper and lower case are the same. A word that is both the name of a finding and a key shows both. Without a name
-    the codes are listed. Exit status: 0 done, 2 the manual has no such entry, or wrong use.
+    the codes and the runbooks are listed. Exit status: 0 done, 2 the manual has no such entry, or wrong use.
     """
-    from kdump.render.text.manual import entries, headings, known_names, runbook
+    from kdump.render.text.manual import entries, headings, runbook
 
     columns = columns_of(sys.stdout)
     width = 80 if columns is None else min(columns, _WIDEST)
     shown: dict[str, None] = {}  # a code and its name have one entry
     for name in names:
-        found = entries(name, width) or runbook(name, width) or _messages(name, width)
+        text = _from_stdin() if name == _STDIN else name
+        found = entries(text, width) or runbook(text, width) or _messages(text, width)
         if not found:
-            near = _near(name, known_names()) or "; kdump explain lists the codes"
-            raise click.UsageError(f"the manual has no finding, no JSON key and no word '{name}'{near}")
+            raise click.UsageError(f"the manual has nothing by the name of {_unknown(text)}")
         shown.update(dict.fromkeys(found))
     text = "\n\n".join(shown) or "\n".join(headings())
     if columns is not None:  # examples are whole lines of other commands, else
         text = "\n".join(fitted(line, width) for line in text.split("\n"))
     answer(text)
+
+
+def _from_stdin() -> str:
+    data = sys.stdin.buffer.read(_MOST_READ + 1)
+    if len(data) > _MOST_READ:
+        raise click.UsageError(
+            f"standard input has more than {_MOST_READ:,} bytes: give the lines around the error alone "
+            "(tail -n 100 server.log)"
+        )
+    text = data.decode("utf-8", "surrogateescape").strip()
+    if not text:
+        raise click.UsageError("standard input is empty: give a line of server.log")
+    return text
 
 
 def _messages(text: str, width: int) -> list[str]:
@@ -61,8 +80,10 @@ def _messages(text: str, width: int) -> list[str]:
     from kdump.words.command import command_line
 
     blocks = []
-    for one in islice(messages_in(text), _MOST_MESSAGES):
-        lines = [f"{one.java_class} (a message of brokers, Kafka {one.releases})", *wrapped(one.means, "  ", width)]
+    for match in islice(messages_in(text), _MOST_MESSAGES):
+        one = match.message
+        lines = [f"'{_short(match.words)}' (a message of brokers, Kafka {one.releases})"]
+        lines += [*wrapped(one.means, "  ", width), f"  Class: {one.java_class}"]
         if one.findings:
             lines.append(f"  Finding: {one.findings}")
         lines.append(f"  Command: {command_line(*one.command)}")
@@ -72,9 +93,29 @@ def _messages(text: str, width: int) -> list[str]:
     return blocks
 
 
-def _near(name: str, known: list[str]) -> str:
+def _short(text: str) -> str:
+    """A text on one line, cut and safe."""
+    line = escape(" ".join(text.split()))
+    return line if len(line) <= _MOST_SHOWN else f"{line[: _MOST_SHOWN - 3]}..."
+
+
+def _unknown(name: str) -> str:
+    """What was asked for, and where to look instead."""
     from difflib import get_close_matches
 
-    by_folded = {one.casefold(): one for one in known}
-    near = get_close_matches(name.casefold(), by_folded, 1, 0.5)
-    return f"; did you mean '{by_folded[near[0]]}'?" if near else ""
+    from kdump.render.text.manual import OTHER_WORDS, known_names
+    from kdump.words.command import command_line
+
+    said = f"'{_short(name)}'"
+    if len(name) > _MOST_SHOWN:
+        return f"{said}: give the lines around it too, or a few words of the error alone"
+    meant = OTHER_WORDS.get("-".join(name.casefold().split()))
+    if meant:
+        return f"{said}; see: {command_line('explain', *meant)}"
+    by_folded = {one.casefold(): one for one in known_names()}
+    near = get_close_matches(name.casefold(), by_folded, 1, _NEAR)
+    return (
+        f"{said}; did you mean '{by_folded[near[0]]}'?"
+        if near
+        else f"{said}; kdump explain lists the codes and the runbooks"
+    )

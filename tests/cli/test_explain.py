@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,14 +14,15 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.broker.messages import MESSAGES, BrokerMessage
+from kdump.broker.messages import MESSAGES, BrokerMessage, Exactness
 from kdump.cli.main import TASKS
 from kdump.finding import Code
-from kdump.render.text.manual import RUNBOOKS, _chapters, entries, known_names, told
+from kdump.render.text.manual import OTHER_WORDS, RUNBOOKS, _chapters, entries, known_names, runbook, told
 from kdump.rows.verdict import Certainty
 from tests.support.runs import FIXTURES, run_kdump
 
 PACKAGE = Path(kdump.__file__).parent
+IN_THE_TREE = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
 PAGES = ("kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")
 
 
@@ -32,7 +35,7 @@ def explain(*names: str) -> str:
 @pytest.mark.parametrize("name", ["X02", "x02", "index-zeros", "INDEX-ZEROS"])
 def test_a_finding_is_known_by_code_and_name_in_any_case(name: str) -> None:
     text = explain(name)
-    assert text.startswith("X02 index-zeros (warning)\n\n  The offset index ends in entries of zeros")
+    assert text.startswith("X02 index-zeros (warning, or note)\n\n  The offset index ends in entries of zeros")
     assert "\n  Broker: A search meets the zeros" in text
     assert "\n  Now: kdump reindex builds it from the log" in text
     assert "\n    warning X02 index-zeros index-x02-zeros/" in text
@@ -49,7 +52,7 @@ def test_every_key_of_json_is_explained_by_a_sentence_that_names_it() -> None:
     """But for those of kdump cluster, which are fields of Kafka's own records: their type says of which."""
     unexplained = []
     for name in known_names():
-        for block in "\n\n".join(entries(name)).split("\n\n"):
+        for block in "\n\n".join(entries(name) or runbook(name)).split("\n\n"):
             heading, *lines = block.splitlines()
             said = " ".join(lines[1:])
             key = re.match(r"(\w+) \(a key of \w+ in JSON\)", heading)
@@ -81,8 +84,10 @@ def test_a_key_of_text_is_explained_by_that_of_json(key: str, in_json: str) -> N
     assert explain(key).startswith(f"{in_json} (a key of ")
 
 
-def test_without_a_name_every_code_is_listed() -> None:
-    assert explain().splitlines() == [f"{code.name} {code.slug} ({code.severity.value})" for code in Code]
+def test_without_a_name_every_code_and_every_runbook_is_listed() -> None:
+    findings, runbooks = explain().split("\n\n")
+    assert [line.split(" (")[0] for line in findings.splitlines()] == [f"{code.name} {code.slug}" for code in Code]
+    assert runbooks.splitlines() == [f"{name} (a runbook)" for name in RUNBOOKS]
 
 
 def test_a_type_of_json_names_its_keys() -> None:
@@ -103,7 +108,7 @@ def test_several_are_told_in_the_order_of_the_question() -> None:
 @pytest.mark.parametrize("code", Code)
 def test_every_code_is_explained_with_what_a_broker_does_and_what_to_do(code: Code) -> None:
     lines = "\n\n".join(entries(code.name)).splitlines()
-    assert lines[0] == f"{code.name} {code.slug} ({code.severity.value})"
+    assert re.fullmatch(rf"{code.name} {code.slug} \({code.severity.value}(, or .+)?\)", lines[0])
     assert any(line.startswith("  Broker: ") for line in lines)
     assert any(line.startswith("  Now: ") for line in lines)
     assert all(len(line) <= 80 or line.startswith("    ") for line in lines)
@@ -120,7 +125,7 @@ def test_all_that_is_known_is_explained_without_marks_of_the_page() -> None:
     names = known_names()
     assert {"recordsLost", "loss", "B01"} <= set(names)
     for name in names:
-        text = "\n\n".join(entries(name))
+        text = "\n\n".join(entries(name) or runbook(name))
         assert text
         assert "\\" not in text.replace("\\u", "")
         assert "\x01" not in text
@@ -231,3 +236,166 @@ def test_each_runbook_of_the_manual_has_a_name() -> None:
 def test_words_of_newcomers_lead_to_the_right_command(words: list[str], meant: str) -> None:
     run = run_kdump(words, FIXTURES)
     assert (run.exit, meant in run.stderr.decode()) == (2, True)
+
+
+# --- which message of several, and by which words -------------------------------------------------------------------
+FULL = "java.io.IOException: No space left on device"
+OFFLINE = "(org.apache.kafka.storage.internals.log.LogDirFailureChannel)"
+
+
+def headings(text: str) -> list[str]:
+    """The words that each message of a text was known by."""
+    return [line.split("' (")[0][1:] for line in explain(text).splitlines() if line.startswith("'")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"ERROR Error while appending records to o-0 in dir /k {OFFLINE} {FULL}", ["No space left on device"]),
+        (f"Error while writing to checkpoint file /k/recovery-point {OFFLINE} {FULL}", ["No space left on device"]),
+        (f"Error while writing partition metadata file /k/o-0/partition.metadata {FULL}", ["No space left on device"]),
+        (f"Error while flushing log for o-0 in dir /k {OFFLINE} Input/output error", ["Input/output error"]),
+        (f"Error while writing to /k/quorum-state {FULL}", ["No space left on device"]),
+        (f"Encountered fatal fault: Error starting LogManager\n Caused by: {FULL}", ["No space left on device"]),
+        (
+            f"Error in cleaner: Marking its partition (o-0) as uncleanable: {FULL}",
+            ["No space left on device", "Error in cleaner"],
+        ),
+    ],
+)
+def test_a_cause_comes_first_and_what_only_says_that_something_failed_is_not_shown(text: str, words: list[str]) -> None:
+    assert headings(text) == words
+
+
+def test_every_message_that_names_no_cause_gives_way_to_one() -> None:
+    vague = [one for one in MESSAGES if one.exactness > Exactness.EFFECT]
+    assert {one.exactness for one in vague} == {Exactness.PLACE, Exactness.FAILURE}
+    assert all(re.search(r"cause|cannot be|malformed|ends before|own log", one.means) for one in vague)
+
+
+def test_the_words_are_those_of_the_text_whole_and_on_one_line() -> None:
+    assert headings("xx orgLogDirFailureChannel yy") == ["orgLogDirFailureChannel"]
+    assert headings("no  SPACE\nleft on device") == ["no SPACE left on device"]
+    (words,) = headings(f"Found directory /{'d' * 90} is not in the form of topic-partition or")
+    assert (len(words), words[-3:]) == (60, "...")
+    assert headings("Failed to load /\x1b[2Jx during broker startup") == [
+        r"Failed to load /\x1b[2Jx during broker startup"
+    ]
+
+
+@pytest.mark.parametrize("part", ["LogManager", "ReplicaManager", "GroupCoordinator", "Share coordinator"])
+def test_a_part_that_does_not_start_leads_to_the_start_and_not_to_the_metadata_log(part: str) -> None:
+    text = explain(f"ERROR Encountered fatal fault: Error starting {part} (o.ProcessTerminatingFaultHandler)")
+    assert text.startswith(f"'Error starting {part}' (")
+    assert "metadata" not in text
+    assert "  Command: kdump verify LOGDIR --start auto\n  Runbook: kdump explain not-starting" in text
+
+
+def test_a_fault_of_metadata_is_one_of_the_metadata_log() -> None:
+    for text in ("Encountered metadata loading fault: Unhandled", "Encountered initial broker metadata loading fault"):
+        assert "metadata log" in explain(text)
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("Failed to load /k during broker startup", "meta.properties of this log directory is there"),
+        ("Failed to create data directory /k", "a log directory cannot be made"),
+        ("/k is not a readable log directory.", "a log directory cannot be made"),
+        ("", "a log directory cannot be made or read, or is no directory: the cause follows"),
+    ],
+)
+def test_a_log_directory_that_is_not_taken_is_not_one_without_meta_properties(cause: str, said: str) -> None:
+    """LogManager.createAndValidateLogDirs: the directory, or what reading its meta.properties has failed with."""
+    text = " ".join(explain(f"Failed to create or validate data directory /k {OFFLINE} {cause}").split())
+    assert text.count("(a message of brokers") == 1
+    assert said in text
+    assert "is missing" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[BrokerServer id=1] Fatal error during broker startup. Prepare to shutdown (kafka.server.BrokerServer)",
+        "[KafkaServer id=1] Fatal error during KafkaServer startup. Prepare to shutdown",
+        "ERROR Exiting Kafka due to fatal exception during startup. (kafka.Kafka$)",
+        "Encountered quorum controller fatal fault: x",
+        "[SharedServer id=1] Got exception while starting SharedServer",
+    ],
+)
+def test_a_line_without_a_cause_sends_the_reader_to_the_lines_around_it(line: str) -> None:
+    text = " ".join(explain(line).split())
+    assert "the cause is in the lines below, or above; give these to kdump explain too" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response", "kdump verify LOGDIR LOGDIR_OF_THE_OTHER"),
+        ("Unexpected error INCONSISTENT_CLUSTER_ID in VOTE response", "kdump verify LOGDIR LOGDIR_OF_THE_OTHER"),
+        ("Invalid cluster.id in: /k/meta.properties. Expected a, but read b", "kdump verify server.properties"),
+        ("Stored node id 1 doesn't match previous node id 2 in /k", "kdump verify server.properties"),
+        ("Configured broker.id 1 doesn't match stored broker.id Some(2)", "kdump verify server.properties"),
+        ("kafka.common.InconsistentClusterIdException: The Cluster ID", "kdump verify server.properties"),
+        ("Duplicate directory ID x found. It was the ID of /a", "kdump verify server.properties"),
+    ],
+)
+def test_ids_that_differ_lead_to_a_command_that_reads_both(line: str, command: str) -> None:
+    assert f"  Command: {command}\n" in explain(line)
+
+
+def test_lines_come_from_standard_input_by_the_name_of_it_alone(tmp_path: Path) -> None:
+    def run(*args: str, given: bytes) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-P", "-m", "kdump", "explain", *args]
+        return subprocess.run(command, input=given, cwd=tmp_path, env=IN_THE_TREE, capture_output=True, check=False)
+
+    assert run("-", given=f"INFO x\nERROR y \xff\n {FULL}\n".encode("latin-1")).stdout.startswith(b"'No space left on")
+    assert run(given=FULL.encode()).stdout.startswith(b"F01 odd-name")
+    assert b"standard input is empty" in run("-", given=b" \n").stderr
+    many = run("-", given=b"offset " * 10_000)
+    assert (many.returncode, b"more than 65,536 bytes" in many.stderr) == (2, True)
+
+
+def test_a_long_text_that_is_not_known_is_said_in_short() -> None:
+    run = run_kdump(["explain", "qq zz " * 40], FIXTURES)
+    assert run.exit == 2
+    assert run.stderr.count(b"qq") <= 10
+
+
+@pytest.mark.parametrize("word", OTHER_WORDS)
+def test_a_word_that_people_type_leads_to_names_of_the_manual(word: str) -> None:
+    run = run_kdump(["explain", word], FIXTURES)
+    hint = f"'{word}'; see: kdump explain {' '.join(OTHER_WORDS[word])}\n"
+    assert (run.exit, run.stderr.decode().endswith(hint)) == (2, True)
+    assert explain(*OTHER_WORDS[word])
+
+
+def test_a_runbook_that_is_mistyped_is_named() -> None:
+    assert b"did you mean 'topic-deleted'?" in run_kdump(["explain", "topic-delete"], FIXTURES).stderr
+
+
+def test_the_man_page_names_every_runbook() -> None:
+    page = (PACKAGE.parent / "man" / "kdump-explain.1").read_text("ascii").replace("\\-", "-")
+    assert [name for name in RUNBOOKS if not re.search(rf"\b{name}\b", page)] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "heading"),
+    [
+        ("O07", "O07 segment-gap (note, or error or warning)"),
+        ("K10", "K10 clusters-differ (warning, or error or note)"),
+        ("P01", "P01 sequence"),
+        ("B01", "B01 crc-mismatch (error)"),
+    ],
+)
+def test_each_severity_that_a_finding_may_have_is_said(code: str, heading: str) -> None:
+    assert explain(code).startswith(heading)
+
+
+def test_no_case_has_a_severity_that_the_table_does_not_know() -> None:
+    others = set()
+    for path in FIXTURES.rglob("expect.json"):
+        for found in json.loads(path.read_text()).get("findings", ()):
+            if found["severity"] not in {one.value for one in Code[found["code"]].severities}:
+                others.add((found["code"], found["severity"]))
+    assert others == set()

@@ -14,6 +14,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from kdump.finding import Code
 from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ RUNBOOKS: Mapping[str, str] = MappingProxyType({
     "every-night": "CHECKING A FLEET EVERY NIGHT",
 })  # fmt: skip
 """The runbooks by the names that `kdump explain` takes, and their headings."""
+OTHER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "checkpoint-refused": ("refused-checkpoints",),
+    "wrong-volume": ("clusters-differ", "brokers-differ", "wrong-broker"),
+    "wrong-disk": ("clusters-differ", "brokers-differ", "wrong-broker"),
+    "hot-copy": ("end-cut", "unfinished", "moving"),
+    "power-loss": ("not-starting", "refused-checkpoints"),
+    "full-disk": ("disk-full",),
+})  # fmt: skip
+"""What people type, and the names of the manual for it."""
 _COMMON = "Keys of several types"
 _SHORT = len("b1")
 _UNWRAPPED = 1_000_000  # columns
@@ -49,7 +59,17 @@ _HEADING = pattern(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
 _WORD = pattern(r"([\w-]+) \(a word of text\)")
 _SHORT_CODE = pattern(r"([a-z])([0-9])")
 _JOINED = ("BR", "RB", "BI", "IB", "IR", "RI")  # macros that set their words without blanks
-_ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\~", " "), (r"\e", "\\"))
+_ESCAPES = (
+    (r"\-", "-"),
+    (r"\&", ""),
+    (r"\(dq", '"'),
+    (r"\(aq", "'"),
+    (r"\(bu", "*"),
+    (r"\~", " "),
+    (r"\(ha", "^"),
+    (r"\(ga", "`"),
+    (r"\e", "\\"),
+)
 _NAMED = "\1"  # stands before a word that is set off, while sentences are cut
 _STANDS_FOR = {"bytes": 'text, or {"base64": ...} where it is not UTF-8'}
 
@@ -63,7 +83,10 @@ class _Line(TupleValue):
 
 
 def known_names() -> list[str]:
-    """Return what `entries` knows: codes, names of findings, types and keys of JSON, as the manual writes them."""
+    """Return what `entries` and `runbook` know: codes, names of findings, types and keys of JSON, and runbooks.
+
+    They are as the manual writes them.
+    """
     found: dict[str, None] = {}
     for heading in _chapters(_FINDINGS):
         match = _HEADING.fullmatch(heading) or _WORD.fullmatch(heading)
@@ -71,12 +94,23 @@ def known_names() -> list[str]:
     for type_, schema in _schemas().items():
         found[type_] = None
         found.update(dict.fromkeys(key for key, _ in _keys(schema)))
-    return list(found)
+    return [*found, *RUNBOOKS]
 
 
 def headings() -> list[str]:
-    """Return the heading of each finding: its code, its name and its usual severity."""
-    return [heading for heading in _chapters(_FINDINGS) if _HEADING.fullmatch(heading)]
+    """Return a line for each finding, with its code, its name and how grave it may be, then one for each runbook."""
+    findings = [_severities(heading) for heading in _chapters(_FINDINGS) if _HEADING.fullmatch(heading)]
+    return [*findings, "", *(f"{name} (a runbook)" for name in RUNBOOKS)]
+
+
+def _severities(heading: str) -> str:
+    """The heading of a finding, with each severity that it may have: the page has that of the table alone."""
+    found = _HEADING.fullmatch(heading)
+    if found is None:
+        return heading
+    usual, *others = (one.value for one in Code[found[1]].severities)
+    also = f", or {' or '.join(others)}" if others else ""
+    return f"{found[1]} {found[2]} ({usual}{also})"
 
 
 def entries(name: str, width: int = 80) -> list[str]:
@@ -95,7 +129,7 @@ def entries(name: str, width: int = 80) -> list[str]:
     for heading, lines in chapters.items():
         match = _HEADING.fullmatch(heading) or _WORD.fullmatch(heading)
         if match and wanted in map(str.casefold, match.groups()):
-            blocks.append([heading, *_told(lines, width)])
+            blocks.append([_severities(heading), *_told(lines, width)])
     if not blocks and "_" in wanted:
         words = wanted.split("_")
         wanted = next((one for one in map("".join, (words, words[::-1])) if one in _folded_keys()), wanted)
