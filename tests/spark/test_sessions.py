@@ -80,6 +80,7 @@ def kdump(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
     left_out = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_HOME", "SPARK_CONF_DIR")
     given = {name: value for name, value in os.environ.items() if name not in left_out}
+    given["PATH"] = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"  # that of this process is for planners
     command = [sys.executable, "-P", "-m", "kdump", "verify", *words, str(NODE / "plain-0")]
     return subprocess.run(
         command, capture_output=True, text=True, env={**given, **environment}, check=False, timeout=300

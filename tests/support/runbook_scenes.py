@@ -160,6 +160,9 @@ def fleet(folder: Path) -> None:
     """Copies of the disks of two hosts, and a list of them."""
     log_dir(folder / "disks" / "host1")
     write(log_dir(folder / "disks" / "host2") / _LOG, 300, b"X")
+    ids = folder / "disks" / "host2" / "meta.properties"  # no copy of the first one
+    text = ids.read_text("utf-8").replace("iZ1YCbDkQ4ioqfEgLpVb8A", "iZ1YCbDkQ4ioqfEgLpVb8Q")
+    ids.write_text(text.replace("node.id=1", "node.id=2"), "utf-8")
     lines = ["path,host,log.dir", *(f"disks/{name},{name}.example,/data/kafka" for name in ("host1", "host2"))]
     (folder / "fleet.csv").write_text("\n".join(lines) + "\n", "utf-8")
 
