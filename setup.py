@@ -52,12 +52,12 @@ class BuildKernels(build_ext):  # type: ignore[misc]
 
     def build_extensions(self) -> None:
         """Translate the kernels one after the other, then compile them."""
-        shared = Extension(_SHARED, [_SHARED.replace(".", "/") + ".c"], optional=True)
+        shared = Extension(_SHARED, [_SHARED.replace(".", "/") + ".c"])
         self.extensions = cythonize(
             [*self.extensions, shared], force=self.force, quiet=True, shared_utility_qualified_name=_SHARED
         )
         for extension in self.extensions:
-            extension.optional = True  # Cython forgets that, and without a compiler they are interpreted
+            extension.optional = True  # without a compiler they are interpreted
             extension.extra_compile_args += ["-O3", "-fwrapv", "-g0", *_HARDENED]
             extension.extra_link_args += ["-s", *_LINKED]
         super().build_extensions()

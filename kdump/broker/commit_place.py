@@ -34,6 +34,10 @@ class PlaceOfCommit(TupleValue):
     why: str = ""  # in words, empty where it is sound
 
 
+NOT_SUBSCRIBED = PlaceOfCommit(UNSUBSCRIBED, None, "not subscribed: no member of the group reads the topic")
+"""Where a commit stands whatever its log has."""
+
+
 class CommitLog(TupleValue):
     """What a log says about commits."""
 
@@ -60,7 +64,7 @@ class CommitLog(TupleValue):
         ended = None if leader_epoch is None else self.epoch_end(leader_epoch)
         cut_from = ended if ended is not None and ended < offset else None
         if not is_subscribed:
-            return PlaceOfCommit(UNSUBSCRIBED, cut_from, "not subscribed: no member of the group reads the topic")
+            return NOT_SUBSCRIBED._replace(cut_from=cut_from)
         reset = "out of range, auto.offset.reset applies"
         if offset < self.start_offset:
             return PlaceOfCommit(BELOW_START, cut_from, f"below the log start {self.start_offset}: {reset}")

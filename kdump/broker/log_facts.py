@@ -21,11 +21,12 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.batch.window import header_at
+from kdump.format.batch.window import HEADERS_WINDOW, Buffer, header_at
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.format.source import BytesSource
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import SWAP
 from kdump.storage.segment import UnreadableError
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from kdump.broker.cleaner.cleaner_manager import Cleanable
     from kdump.broker.config import TopicConfig
-    from kdump.format.batch.window import Buffer
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.source import Source
@@ -176,9 +176,9 @@ class LogReader:
         UnreadableError: from each method: what cannot be left out cannot be read.
     """
 
-    def __init__(self, files: LogFiles, buffer: Buffer) -> None:
+    def __init__(self, files: LogFiles, buffer: Buffer | None = None) -> None:
         self.files = files
-        self._buffer = buffer
+        self._buffer = Buffer(BytesSource(b""), HEADERS_WINDOW) if buffer is None else buffer
         self._outlines: dict[int, Outline | None] = {}
         self._status: dict[int, tuple[int, int]] = {}  # size in bytes, time in ms
         self._is_told = False

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
+from kdump.words.numbers import brokers
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -41,7 +42,6 @@ def of_lost_directories(
         if at is None or at >= len(directories) or directories[at] not in lost or (topic, number) in held:
             continue
         others = [one for one in replicas if one != node]
-        brokers = "brokers" if len(others) > 1 else "broker"
-        have = f"{brokers} {', '.join(map(str, others))} should have it too" if others else "it has no other replica"
+        have = f"{brokers(others)} should have it too" if others else "it has no other replica"
         why = f"the cluster has it in directory {directories[at]} of broker {node}, which no disk here is; {have}"
         yield Finding(Code.M02, os.path.join(place, f"{topic}-{number}"), values={"why": why})

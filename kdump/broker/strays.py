@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code
 from kdump.value import TupleValue
+from kdump.words.numbers import brokers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,5 @@ def stray_of(
     if replicas is None:
         return Stray(Code.M01, f"topic {name.topic} has no partition {name.partition}")
     if node not in replicas:
-        brokers = "brokers" if len(replicas) > 1 else "broker"
-        whose = f"{brokers} {', '.join(map(str, replicas))}"
-        return Stray(Code.M01, f"its replicas are on {whose}, not on broker {node}")
+        return Stray(Code.M01, f"its replicas are on {brokers(replicas)}, not on broker {node}")
     return None

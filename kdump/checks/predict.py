@@ -23,7 +23,7 @@ from kdump.checks.owners import closed_files
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
-from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
+from kdump.format.read_limits import ReadLimits
 from kdump.rows.verdict import LoadFailure, LogsRead, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Foretold: TypeAlias = "Prediction | OpenFailure | Ending"
 
 _WORST_FIRST = (Start.FULL, Start.UNCLEAN, Start.CLEAN)  # what is recovered first serves the others
-_LIMITS = ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
+_LIMITS = ReadLimits()
 _METADATA = "the metadata log is recovered from its first segment on at every start"
 _NO_PROPERTIES = (
     "another log.dir of the broker has meta.properties, which is missing here: without any a broker does not start"

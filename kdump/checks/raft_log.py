@@ -83,11 +83,11 @@ def snapshot_ends(path: str, directory: PartitionDir) -> Iterator[Finding]:
         return
     try:
         has_header, has_footer = ends_of(source)
+        if has_header and has_footer:
+            return
         failure = records_failure(source)
     except OSError:
         return  # it is said where it is read
-    if has_header and has_footer:
-        return
     lacks = " and ".join([*([] if has_header else ["header"]), *([] if has_footer else ["footer"])])
     what = f"the snapshot has no {lacks}: {'nothing' if not source.size else 'not all'} of it was written"
     snapshots = raft_snapshots(directory.listing.files)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import ignore
-from kdump.format.batch.window import HEADERS_WINDOW, Buffer
-from kdump.format.source import BytesSource
 from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ def log_reader(log: InputFile, max_batch_bytes: int) -> LogReader | None:
         files = LogFiles(log.directory, ignore, max_batch_bytes)
     except (UnreadableError, OSError):
         return None  # what cannot be read is said where it is shown
-    return LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW)) if files.bases else None
+    return LogReader(files) if files.bases else None
 
 
 def last_stable(log: InputFile, reader: LogReader | None) -> FirstOpen | None:

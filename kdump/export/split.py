@@ -256,10 +256,7 @@ def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> lis
     found: list[Border] = []
     interval = (targets[-1] - targets[0]) // (len(targets) - 1) if len(targets) > 1 else source.size - targets[0]
     for target in targets:
-        low, high = 0, index.entries
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if index.entry(middle).position < target else (low, middle)
+        low = index.from_position(target)
         if low == index.entries:
             # after its last entry an index is silent for one interval: more than that, and it is not the whole index
             if index.entries == 0 or source.size - index.last_entry().position > interval:

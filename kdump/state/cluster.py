@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Severity
 from kdump.format.java_values import ABOVE_ALL
-from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
+from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.rows.coordinators import ChangeRow, ClusterOrigin, ClusterRow, NodeDirectory, Remark
 from kdump.state.cluster_check import check
@@ -90,7 +90,7 @@ def sound_image(paths: list[str]) -> MetadataImage | None:
     copies = Copies(paths, held.append)
     if KEY not in copies.partitions:
         return None
-    limits = ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
+    limits = ReadLimits()
     directory, _ = copies.choose(KEY, limits.max_batch_bytes)
     log = MetadataLog(directory, limits, held.append)
     begun = result_of(_at_end(log))

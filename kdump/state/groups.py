@@ -8,14 +8,12 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kdump.broker.commit_place import MARKERS_ONLY, WAITS, CommitLog, PlaceOfCommit
+from kdump.broker.commit_place import MARKERS_ONLY, NOT_SUBSCRIBED, WAITS, CommitLog, PlaceOfCommit
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.broker.log_facts import LogFiles, LogReader, earliest_open, waits_for
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.window import HEADERS_WINDOW, Buffer
-from kdump.format.java_values import ABOVE_ALL, MAX_LONG
-from kdump.format.source import BytesSource
+from kdump.format.java_values import ABOVE_ALL
 from kdump.item import Progress
 from kdump.rows.coordinators import ChangeRow, CommitRow, GroupRow
 from kdump.state.copies import Copies, told_once
@@ -292,7 +290,7 @@ class _Run:
         if log is not None:
             place = log.place(row.offset, row.leader_epoch, is_subscribed=is_subscribed)
         elif not is_subscribed:
-            place = CommitLog(0, MAX_LONG, (), None, bool).place(row.offset, None, is_subscribed=False)
+            place = NOT_SUBSCRIBED
         return row.replace(log_end_offset=end, place=place.name, cut_from=place.cut_from, place_why=place.why)
 
     def _commit_log(self, topic: str, partition: int, when: int | None) -> CommitLog | None:
@@ -310,7 +308,7 @@ class _Run:
             files = LogFiles(directory, _nobody, self._options.limits.max_batch_bytes)
             if when is None:
                 cut = Cut(len(log.bases), 0, -1)
-                first = waits_for(LogReader(files, Buffer(BytesSource(b""), HEADERS_WINDOW)))
+                first = waits_for(LogReader(files))
             else:
                 cut = result_of(log.cuts([when]))[0]
                 opened = result_of(open_transactions(log, cut, self._options.limits))

@@ -106,12 +106,8 @@ class Starts:
         index = self._index
         if index is None:
             return []
-        last = index.entries
-        low = 0
-        while low < last:
-            middle = (low + last) // 2
-            low, last = (middle + 1, last) if index.entry(middle).position < position else (low, middle)
-        return [index.entry(number).position for number in range(0, low, max(1, low // count))]
+        before = index.from_position(position)
+        return [index.entry(number).position for number in range(0, before, max(1, before // count))]
 
     def at_or_before(self, position: int) -> int:
         """Return the position of a batch at or before a position, 0 for the start of the log."""

@@ -55,6 +55,15 @@ def byte_span(position: int, length: int) -> str:
     return span(position, position + length - 1, "byte")
 
 
+def brokers(ids: Sequence[int]) -> str:
+    """Return "broker 1" or "brokers 1, 2".
+
+    Args:
+        ids: of them.
+    """
+    return f"{'brokers' if len(ids) > 1 else 'broker'} {', '.join(map(str, ids))}"
+
+
 def some_of(names: Sequence[str], most: int) -> str:
     """Return names as a sentence has them: the first ones, and how many more there are.
 

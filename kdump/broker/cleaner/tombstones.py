@@ -53,6 +53,6 @@ def tombstone_of(magic: int, attributes: int, base_timestamp: int, now: int, *, 
     """
     if magic < layout.MAGIC_V2:
         return REMOVED if drop_legacy else UNMARKED
-    if not attributes & layout.DELETE_HORIZON_FLAG:
+    if not has_horizon(magic, attributes):
         return UNMARKED
     return REMOVED if base_timestamp <= now else UNTIL

@@ -13,7 +13,7 @@ from kdump.finding import Code
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
-from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, ReadLimits
+from kdump.format.read_limits import ReadLimits
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import BOOTSTRAP, REMOTE_CACHE, log_bases, parse_partition
 from kdump.storage.open_files import open_source
@@ -34,7 +34,7 @@ STRAY = (
     "the broker keeps a directory without partition.metadata, which is missing here: one that runs with KRaft takes it"
     " for a stray and renames it to -stray"
 )
-_LIMITS = ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
+_LIMITS = ReadLimits()
 _KAFKA = "org.apache.kafka.common.KafkaException"
 _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import chain
 from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
@@ -271,6 +271,10 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
         """Return the last entry at or before a byte of the log, None where there is none."""
         slot = self._search(position, 1)
         return None if slot < 0 or self._read(slot).position > position else self._read(slot)
+
+    def from_position(self, position: int) -> int:
+        """Return the number of the first entry for a position or one behind it; `entries` where there is none."""
+        return bisect_left(range(self.entries), position, key=lambda number: self.entry(number).position)
 
     def above(self, offset: int) -> int:
         """Return the number of the first entry above an offset, by search; `entries` where there is none."""
