@@ -90,6 +90,7 @@ def is_directory(path: str) -> bool:
     except OSError:
         found = []
     if found:
+        _just_listed.clear()  # nobody has asked for these next
         _just_listed[path.rstrip("/")] = monotonic(), found
         return True
     return info(path)[0]

@@ -234,6 +234,19 @@ def test_records_are_split_before_their_offsets_exceed_32_bits() -> None:
         assert kernel.rows_within(rows, 3, 4, 2**30) == 4
 
 
+@pytest.mark.parametrize("key", [-1, 0, 3, 2**31 - 1])
+@pytest.mark.parametrize("value", [-1, 0, 3, 2**31 - 1])
+def test_a_size_is_the_same_compiled_and_not(key: int, value: int) -> None:
+    rows = numbers(layout.RECORD_WIDTH)
+    rows[layout.R_KEY_SIZE], rows[layout.R_VALUE_SIZE] = key, value
+    size = max(key, 0) + max(value, 0)
+    for kernel in both(_select):
+        for least, most, kept in ((size, size, 1), (size + 1, MAX_LONG, 0), (0, size - 1, 0)):
+            mask = bytearray(b"\1")
+            kernel.in_sizes(rows, 1, least, most, mask)
+            assert mask == bytes([kept])
+
+
 def test_parts_of_a_chunk_make_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
     from kdump.export import arrow_records as arrowrecords

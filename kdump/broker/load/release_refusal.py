@@ -67,8 +67,14 @@ class Refusal(Value):
     is_of_release: bool = True  # another release may take it
 
 
+class _Refusals(dict[tuple["Rules", "ReadLimits"], "Refusal | None"]):
+    """What was found of a directory, by what was asked."""
+
+
 def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusal | None:
     """Return why a node of a release does not start with a metadata log; None where nothing here keeps it from that.
+
+    The log is read once for all who ask.
 
     Args:
         directory: of the metadata log.
@@ -78,7 +84,14 @@ def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusa
     Raises:
         OSError: it cannot be read.
     """
-    reader = _Reader(directory, rules, limits)
+    found = directory.learnt.setdefault(_Refusals, _Refusals())
+    assert isinstance(found, _Refusals)
+    if (rules, limits) not in found:
+        found[rules, limits] = _refusal(_Reader(directory, rules, limits))
+    return found[rules, limits]
+
+
+def _refusal(reader: _Reader) -> Refusal | None:
     later: Refusal | None = None
     replay, in_hand = MetadataReplay(), ""
     for path, offset, value, counts in reader.records():

@@ -280,7 +280,7 @@ def _means(one: _Sequences, before: Sequence[_Sequences], expected: int) -> dict
 
 _REMEMBERED = 100_000  # producers, the last ones; more than a broker keeps for one partition in practice
 _RECENT = 5  # batches of a producer, as a broker remembers them (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)
-_RECENT_OF = 10_000  # producers, the last ones
+_RECENT_OF = 10_000  # producers, those that began last
 
 
 class SequenceFold:
@@ -363,9 +363,13 @@ class SequenceFold:
             if not begin or begin[-1][2] < 0:
                 begin.append((epoch, sequence, following))
         known = self.producers.pop(producer, None)
+        recent = self._recent.get(producer)
+        if recent is None:
+            if len(self._recent) == 2 * _RECENT_OF:
+                self._recent = dict(islice(self._recent.items(), _RECENT_OF, None))
+            recent = self._recent[producer] = []
         rows, at = window.rows, k * layout.BATCH_WIDTH
-        place = rows[at + layout.BASE_OFFSET], rows[at + layout.LAST_OFFSET], rows[at + layout.POSITION]
-        one, recent = (epoch, sequence, *place), self._recent.pop(producer, None) or []
+        one = epoch, sequence, rows[at + layout.BASE_OFFSET], rows[at + layout.LAST_OFFSET], rows[at + layout.POSITION]
         if known is not None:
             field = _broken(known, epoch, sequence)
             if field == "producerEpoch":
@@ -387,9 +391,6 @@ class SequenceFold:
         recent.append(one)
         if len(recent) > 2 * _RECENT:
             del recent[:_RECENT]
-        self._recent[producer] = recent
-        if len(self._recent) > 2 * _RECENT_OF:
-            self._recent = dict(islice(self._recent.items(), _RECENT_OF, None))
 
     def _blame(
         self,

@@ -266,6 +266,33 @@ def with_keys(
         mask[i] = good
 
 
+def in_sizes(
+    records: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    least: cython.longlong,
+    most: cython.longlong,
+    mask: cython.uchar[::1],
+) -> None:
+    """Unmark the records of other sizes.
+
+    Args:
+        records: record rows.
+        n: how many.
+        least, most: bytes of key and value together, both inclusive; null has none.
+        mask: n bytes.
+    """
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t = 0
+    key: cython.longlong
+    value: cython.longlong
+    for i in range(n):
+        key = records[r + layout.R_KEY_SIZE]
+        value = records[r + layout.R_VALUE_SIZE]
+        if not least <= (key if key > 0 else 0) + (value if value > 0 else 0) <= most:
+            mask[i] = 0
+        r += layout.RECORD_WIDTH
+
+
 @cython.cfunc
 @cython.inline
 def _text(b: cython.p_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> str:

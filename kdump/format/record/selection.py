@@ -272,15 +272,11 @@ class Filter:
 
     def _mark_sizes(self, chunk: Chunk, least: int, most: int) -> None:
         """Unmark the records of other sizes."""
-        cut, width = chunk.cut, layout.RECORD_WIDTH
-        if cut is not None:
-            sizes = [(cut.key_size, cut.value_size)]
-        else:
-            places = range(0, chunk.filled * width, width)
-            sizes = [(chunk.rows[at + layout.R_KEY_SIZE], chunk.rows[at + layout.R_VALUE_SIZE]) for at in places]
-        for number, (key, value) in enumerate(sizes):
-            if not least <= max(key, 0) + max(value, 0) <= most:
-                self._mask[number] = 0
+        cut = chunk.cut
+        if cut is None:
+            _select.in_sizes(chunk.rows, chunk.filled, least, most, self._mask)
+        elif not least <= max(cut.key_size, 0) + max(cut.value_size, 0) <= most:
+            self._mask[0] = 0
 
 
 def _searching(
