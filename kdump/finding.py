@@ -228,7 +228,7 @@ class Code(Enum):
     L18 = ("snapshot-missing", Severity.ERROR, "the metadata log begins at offset {start}, and no snapshot here reaches that: a node does not start, with IllegalStateException, Inconsistent snapshot state", "while the node is stopped, copy a .checkpoint that ends at offset {start} or above, the newest, from another controller or broker of this cluster into the directory")
     L20 = ("snapshot-unusable", Severity.ERROR, "{what}: {does}", "while the node is stopped, copy the file of this name from another controller of this cluster")
     L21 = ("record-refused", Severity.ERROR, "the record at offset {record} cannot be applied, a node that loads it ends: {exception}",
-           "while the node is stopped, put the metadata log of another controller of this cluster in its place; the only one: keep it, and see the runbook of lost controllers")
+           "while the node is stopped, put the metadata log of another controller of this cluster in its place; where this is the only one, keep it: kdump explain controllers-lost has the steps")
     L19 = ("hole-alone", Severity.WARNING, "{missing} not here, and nothing else shows that compaction was at work in this log: {they} lost, unless the topic is, or was, compacted",
            "name the metadata log among the paths, or say what the topic has with --set cleanup.policy=delete; else see whether another replica has {them}: kdump verify --replicas DIR OTHER",
            Trait.TELLS_LOSS)
@@ -256,7 +256,7 @@ class Code(Enum):
            "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE, Trait.RECORDS_SKIPPED)
     B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
-    B12 = ("time-unit", Severity.NOTE, "{what}", "tell who writes to the topic: retention by time and lookups by time take them for milliseconds")
+    B12 = ("time-unit", Severity.NOTE, "{what}", "let the owner of the producer mend it: retention and lookups by time take these timestamps for milliseconds")
     B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE, Trait.ALSO_WARNING)
 

@@ -24,7 +24,7 @@ def of_lost_directories(
     held: Container[tuple[str, int]],
     place: str,
 ) -> Iterator[Finding]:
-    """Yield the partitions that the cluster has in a directory of a broker which no disk here is.
+    """Yield the partitions that the cluster has in a directory of a broker that lies on no disk here.
 
     Args:
         node: the broker.
@@ -43,5 +43,5 @@ def of_lost_directories(
             continue
         others = [one for one in replicas if one != node]
         have = f"{brokers(others)} should have it too" if others else "it has no other replica"
-        why = f"the cluster has it in directory {directories[at]} of broker {node}, which no disk here is; {have}"
+        why = f"the cluster has it in directory {directories[at]} of broker {node}, which lies on no disk here; {have}"
         yield Finding(Code.M02, os.path.join(place, f"{topic}-{number}"), values={"why": why})

@@ -375,7 +375,7 @@ def test_a_runbook_that_is_mistyped_is_named() -> None:
 
 
 def test_the_man_page_names_every_runbook() -> None:
-    page = (PACKAGE.parent / "man" / "kdump-explain.1").read_text("ascii").replace("\\-", "-")
+    page = (FIXTURES.parent / "man" / "kdump-explain.1").read_text("ascii").replace("\\-", "-")
     assert [name for name in RUNBOOKS if not re.search(rf"\b{name}\b", page)] == []
 
 
