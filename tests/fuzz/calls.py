@@ -120,8 +120,10 @@ def salvaged(main: Callable[[], Any], folder: str) -> int:
     from kdump.finding import Code, Severity
 
     # Nobody can tell which epoch is wrong where what lay between two stays out; an entry of time 0 is all zeros; what a
-    # source had twice is kept twice; no snapshot of a metadata log is made up, and the steps say that none is there.
-    not_known = (Code.E01, Code.E03, Code.F15, Code.L18, Code.O08, Code.T02)
+    # source had twice is kept twice; no snapshot of a metadata log is made up where the result has none at all.
+    not_known = [Code.E01, Code.E03, Code.F15, Code.O08, Code.T02]
+    if not any(Path(folder).glob("*/*.checkpoint")):
+        not_known.append(Code.L18)
 
     rows = [json.loads(line) for path in Path(folder).glob("*.jsonl") for line in path.read_text().splitlines()]
     spans = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] in {"kept", "loss"}]
