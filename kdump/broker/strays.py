@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Stray(TupleValue):
     """The reason why a broker renames a partition directory to -stray."""
 
-    code: Code  # M01, or M03 where the cluster has another topic of this name
+    # M01, or M03 where the cluster has another topic of this name; K05 where nothing here says of which topic it is
+    code: Code
     why: str
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kdump.broker.load.coming_start import HELD, coming_starts
 from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, TailRecoveries, load
-from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
+from kdump.broker.load.log_manager import Cause, LogManager, worst
 from kdump.broker.load.properties_ensemble import ensemble_cause
 from kdump.broker.load.raft_log import begun_at
 from kdump.broker.load.raft_records import records_failure
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.load.facts import Outcome, PartitionFacts
     from kdump.broker.load.log_manager import LoadSettings
+    from kdump.broker.strays import Stray
     from kdump.checks.options import VerifyOptions
     from kdump.checks.owners import ClosedFile
     from kdump.storage.log_dir import LogDir
@@ -57,6 +58,7 @@ _UNCHECKED = "java.io.UncheckedIOException"
 _OF_READING = (*IO_CLASSES, END_OF_FILE, NOT_JSON)  # what the reader of quorum-state wraps in it
 AUTO = "auto"
 """The name of the start that is coming, as the user asks for it."""
+_NEWEST = "the cluster has changed nothing since the metadata log that is here was written"
 _ALONE = "the other partitions of the log directory can be loaded"
 
 
@@ -287,6 +289,11 @@ def _outcomes(
     path = directory.path
     only = starts[0] if options.only_starts and len(starts) == 1 and not name.is_raft_log else None
     facts, assumed = manager.partition(directory, settings, only)
+    stray = (
+        None
+        if name.is_raft_log
+        else manager.stray(directory, options.policies_for(directory).cluster(directory.log_dir))
+    )
     closed = closed_files(directory)
     refused = _refused(directory, settings) if name.is_raft_log else None
     if not settings.config.assumed_release and not name.state:  # a release was named: a rollback, or an upgrade
@@ -303,7 +310,7 @@ def _outcomes(
         cause = None
         if outcome.stops is not None:
             cause = Cause(stops or Stops.BROKER, outcome.exception, path, False, *_blamed(path, outcome))
-        is_renamed = outcome.loads and STRAY in assumed
+        is_renamed = outcome.loads and stray is not None
         if (outcome.has_unstable or is_renamed) and not name.is_raft_log:
             cause = manager.refusal(path) or cause
         said: tuple[str, ...] = ()
@@ -316,6 +323,8 @@ def _outcomes(
             cause = _denied(closed[0], Stops.BROKER if name.is_raft_log else Stops.LOG_DIR)
             said = (*said, _runs_as(closed[0]))
         row = _row(path, start, outcome, (*assumed, *said), settings.config.rules.release)
+        if is_renamed and stray is not None:
+            row = _set_aside(row, stray)
         if options.only_starts:
             row = row.replace(logs=_logs_of(facts, recoveries))
         found[start] = row, cause
@@ -437,7 +446,25 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], re
         hidden_records=outcome.hidden_records,
         reused_offsets=outcome.reused_offsets,
         torn=outcome.torn,
-        is_stray=STRAY in assumed,
+    )
+
+
+def _set_aside(row: Prediction, stray: Stray) -> Prediction:
+    """The partition, which the broker renames to -stray when it has loaded it: it serves nothing of it."""
+    is_own = stray.code in (Code.K05, Code.M03)
+    file = os.path.join(row.path, FileKind.PARTITION_METADATA.value) if is_own else row.path
+    return row.replace(
+        loads=False,
+        reason=f"the broker renames the directory to -stray: {stray.why}",
+        log_start_offset=None,
+        log_end_offset=None,
+        segments=(),
+        hidden_records=0,
+        reused_offsets=None,
+        torn=None,
+        cause=LoadFailure(stray.code.name, file),
+        is_stray=True,
+        assumed=row.assumed if stray.code is Code.K05 else (*row.assumed, _NEWEST),
     )
 
 

@@ -112,8 +112,6 @@ class StartEffects:
         worst = max(rows, key=lambda row: (row.is_stray, row.harm))
         causes = (row.cause.code for row in rows if row.cause is not None)
         blames = tuple(code for code in causes if Trait.STOPS_PARTITION.is_among([code]))
-        if worst.is_stray:
-            blames = (*blames, Code.K05.name)
         harm = NO_HARM if move is not None else _harm(worst, self._witnesses if worst.loads else ())
         return Foreseen(move, harm, _loses(worst, records) if harm else UNKNOWN, blames)
 

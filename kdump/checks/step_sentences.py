@@ -224,7 +224,7 @@ class Harm(Value):
     def __str__(self) -> str:
         """All of it: verbs behind "it"."""
         what = "the directory" if self.strays == 1 else f"{self.strays} directories"
-        done = [f"renames {what} to -stray, for want of partition.metadata"] if self.strays else []
+        done = [f"renames {what} to -stray, and serves nothing of it"] if self.strays else []
         done += [f"discards {counted(self.discarded, 'record')} that can be read today"] if self.discarded else []
         done += [f"hides {counted(self.hidden, 'record')} that can be read today"] if self.hidden else []
         done += [f"gives {_told(self.again)} out again"] if self.again else []

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         def end(self, status: int, /) -> None:
             """Write what all comes to."""
 
+        def write_held(self) -> None:
+            """Write what is held for the end: the run is interrupted."""
+
     class Outcome(Protocol):
         """Knows the exit status."""
 
@@ -63,10 +66,18 @@ def show(
         counts: rows that who interrupts is told the number of; None for none.
         hides_bar: False for a sink that takes the bar away itself, as many items may make no line.
     """
+    held = sink.write_held
     if redactor is not None:
         sink = redactor.before(sink)
     found = SoFar()
-    tell_so_far(bar, found.words)
+
+    def words() -> str:
+        with suppress(OSError, RuntimeError, ValueError):  # stdout was at work itself, or is gone
+            held()
+            sys.stdout.flush()
+        return found.words()
+
+    tell_so_far(bar, words)
     try:
         try:
             for item in items:

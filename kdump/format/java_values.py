@@ -24,6 +24,8 @@ MAX_DECOMPRESSED = MAX_INT - 8
 """max.decompressed.message.bytes by default; bytes of one record in a compressed batch. Source: Kafka 4.4."""
 
 MAX_QUOTE = 200  # characters of a bad text that a message quotes
+_MAX_REPEATED = 8  # of a text that has nothing but one control character
+_REPEATED = pattern(r"([\x00-\x1f])\1*+\Z")
 
 _UUID_DIGITS = pattern(r"[A-Za-z0-9_-]*+")
 
@@ -101,8 +103,10 @@ def uuid_text(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return a text as a message quotes it: a long one in part."""
-    return text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}... ({len(text)} characters)"
+    """Return a text as a message quotes it: a long one in part, and of NULs and the like that repeat a few."""
+    blank = _REPEATED.match(text)
+    shown = MAX_QUOTE if blank is None else _MAX_REPEATED
+    return text if len(text) <= shown else f"{text[:shown]}... ({len(text)} characters)"
 
 
 def string_hash(text: str) -> int:

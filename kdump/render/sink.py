@@ -49,6 +49,9 @@ class Sink(Dispatcher):
     def _problem(self, problem: OpenFailure) -> None:
         self._error(f"kdump: {problem.sentence}")
 
+    def write_held(self) -> None:
+        """Write what is held for the end, as the run is interrupted: here nothing."""
+
     def end(self, status: int) -> None:
         """Write what all comes to: here nothing.
 

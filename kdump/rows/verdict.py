@@ -203,18 +203,23 @@ class Prediction(Row, name="prediction"):
     logs: LogsRead | None = None  # what the start reads of them; None where all was read to check it
     torn: TornBatch | None = None  # with which the log ends before the start; None where it does not load
     is_clean: bool | None = None  # whether the start that is coming is clean; None where another one was asked for
-    is_stray: bool = False  # a broker with KRaft renames the directory to -stray, for want of partition.metadata
+    is_stray: bool = False  # a broker with KRaft renames the directory to -stray
 
     @property
     def changes_nothing(self) -> bool:
         """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
-        is_kept = not self.is_stray and all(segment.action == "keep" for segment in self.segments)
+        return self.changes_no_record and all(segment.action == "keep" for segment in self.segments)
+
+    @property
+    def changes_no_record(self) -> bool:
+        """Whether the broker loads the partition and serves all of it; indexes it may build again."""
+        is_kept = all(one.action in ("keep", "rebuild-index") for one in self.segments)
         return self.loads and is_kept and self.torn is None and self.reused_offsets is None and not self.hidden_records
 
     @property
     def takes_intact(self) -> bool:
         """Whether something intact that readers get today is cut, or not served afterwards, be it for a while."""
-        return not self.loads or self.is_stray or self.served_lost > 0 or self.hidden_records > 0
+        return not self.loads or self.served_lost > 0 or self.hidden_records > 0
 
     @property
     def keeps_torn(self) -> bool:

@@ -121,9 +121,11 @@ def test_json_row_has_the_keys_of_the_contract(tmp_path: Path) -> None:
 
 def test_a_directory_that_a_broker_takes_for_a_stray_is_never_told_as_left_alone() -> None:
     """Nobody reads `assumed` on a terminal: that all is kept would be all that is seen."""
-    row = ROW.replace(segments=(), bytes_lost=0, records_lost=0, is_stray=True)
+    why = "the broker renames the directory to -stray: partition.metadata is missing"
+    row = ROW.replace(loads=False, reason=why, segments=(), bytes_lost=0, records_lost=0, is_stray=True)
     assert not row.changes_nothing
-    assert "renames the directory to -stray: partition.metadata is missing" in prediction_sentences(row, None)[-1]
+    assert row.takes_intact
+    assert prediction_sentences(row, None) == [why]
 
 
 def test_lines_have_what_becomes_of_each_segment() -> None:
@@ -411,12 +413,16 @@ def row_of(root: Path) -> dict[str, Any]:
 def test_a_kraft_broker_takes_a_partition_without_a_topic_id_for_a_stray(tmp_path: Path) -> None:
     root = of_a_broker(tmp_path / "logs")
     metadata = root / "plain-0" / "partition.metadata"
-    assert "stray" not in " ".join(row_of(root)["assumed"])
+    assert row_of(root)["loads"]
     metadata.unlink()
-    assert "renames it to -stray" in " ".join(row_of(root)["assumed"])
+    row = row_of(root)
+    assert (row["loads"], row["stops"], row["reasonClass"]) == (False, None, None)
+    assert row["reason"] == "the broker renames the directory to -stray: partition.metadata is missing"
+    assert row["cause"]["code"] == "K05"
+    assert row["cause"]["file"].endswith("plain-0/partition.metadata")
     properties = root / "meta.properties"
     properties.write_text(properties.read_text().replace("version=1", "version=0"))
-    assert "stray" not in " ".join(row_of(root)["assumed"])
+    assert "stray" not in (row_of(root)["reason"] or "")
 
 
 def test_a_log_directory_without_meta_properties_is_assumed_to_have_a_sister(tmp_path: Path) -> None:

@@ -384,7 +384,8 @@ def test_the_table_of_a_damaged_partition() -> None:
     assert as_table([FIELD, *DAMAGED], code=6, width=110).splitlines() == [
         f"DAMAGED  orders-0         1 segment  offsets 42..9041    5.0 MB  {REASONS}",
         "",
-        "  00000000000000000042.log",
+        "what was found",
+        "  orders-0/00000000000000000042.log",
         "  \u2503 error L07 wrong-length           bytes 3000..3089   batchLength found 77 expected 78",
         "  \u2503   the batch length 77 is wrong",
         f"  \u2503   -> {Code.L07.remedy}",
@@ -394,7 +395,7 @@ def test_the_table_of_a_damaged_partition() -> None:
         "  \u2503 warning B06 attributes-reserved   bytes 2000..2060",
         "  \u2503   reserved attribute bits are set (0x0100)",
         f"  \u2503   -> {Code.B06.remedy}",
-        "  00000000000000000042.timeindex",
+        "  orders-0/00000000000000000042.timeindex",
         "  \u2503 warning F09 index-missing",
         f"  \u2503   {Code.F09.sentence}",
         f"  \u2503   -> {Code.F09.remedy}",
@@ -418,12 +419,12 @@ def test_the_table_names_all_bytes_of_what_it_counts() -> None:
     assert f"bytes {begin}..{(last.position or 0) + (last.length or 0) - 1}" in as_table([*found, SEGMENT, DIRECTORY])
 
 
-@pytest.mark.parametrize("width", [20, 40, 79, 120])
+@pytest.mark.parametrize("width", [20, 44, 79, 120])
 def test_the_table_loses_no_word_where_it_is_narrow(width: int) -> None:
     wide, narrow = as_table(DAMAGED, width=1000), as_table(DAMAGED, width=width)
     assert "".join(words(narrow)) == "".join(words(wide))
     assert all(len(line) <= width for line in narrow.splitlines())
-    if width >= 40:  # whole words, but for names that are longer than a line
+    if width >= 44:  # whole words, but for names that are longer than a line
         assert words(narrow) == words(wide)
 
 
@@ -443,11 +444,35 @@ def partitions(count: int) -> Iterator[Item]:
 
 
 def test_sound_partitions_are_counted_after_a_screenful() -> None:
-    lines = as_table([*partitions(60), *DAMAGED]).splitlines()
+    lines = as_table(partitions(60)).splitlines()
     assert [line.split()[1] for line in lines[:19]] == [f"t-{number}" for number in range(19)]
-    assert lines[19].startswith("DAMAGED  orders-0 ")
-    assert "41 more partitions: sound (--no-fold lists them)" in lines
+    assert lines[19] == "41 more partitions: sound (--no-fold lists them)"
+    assert as_table(partitions(60), fold=False).count("SOUND    t-") == 60
+
+
+def test_a_screen_shows_what_is_not_sound_and_counts_the_rest() -> None:
+    lines = as_table([*partitions(60), *DAMAGED, *partitions(7)]).splitlines()
+    assert lines[0].startswith("DAMAGED  orders-0 ")
+    assert lines[1] == "67 more partitions: sound (--no-fold lists them)"
     assert as_table([*partitions(60), *DAMAGED], fold=False).count("SOUND    t-") == 60
+
+
+def test_a_screen_keeps_room_for_what_is_to_be_done() -> None:
+    bad = [one for number in range(30) for one in damaged_partition(number)]
+    lines = as_table(bad).splitlines()
+    assert [line.split()[1] for line in lines[:8]] == [f"t-{number}" for number in range(8)]
+    assert lines[8] == "22 more that are not sound: below"
+    assert lines.index("what was found") < next(at for at, line in enumerate(lines) if line.startswith("DAMAGED  t-8 "))
+    assert "22 more" not in as_table(bad, fold=False)
+    assert as_table(bad, fold=False).splitlines()[29].startswith("DAMAGED  t-29 ")
+
+
+def damaged_partition(number: int) -> Iterator[Item]:
+    """Yield what is found in a partition with one damaged batch."""
+    path = f"data/t-{number}"
+    yield ERROR.replace(file=f"{path}/00000000000000000000.log")
+    yield Checked((CheckedFile(f"{path}/00000000000000000000.log", FileKind.LOG, 1),), 1, 1)
+    yield PartitionChecked(path, 1, 0, 1, 1)
 
 
 def test_text_lists_notes_only_when_they_are_asked_for() -> None:
@@ -510,12 +535,12 @@ def test_files_of_a_log_directory_have_a_line_when_something_is_wrong() -> None:
     wrong = Finding(Code.K03, meta.path, values={"why": "no node.id"})
     assert meta.path not in as_table([*CLEAN, Checked((meta,), 0, 0)])
     lines = as_table([*CLEAN, wrong, Checked((meta,), 0, 0)]).splitlines()
-    assert lines[0].startswith("SOUND ")
-    assert lines[1] == "DAMAGED  data/meta.properties  1 error"
-    assert lines[3] == "  \u2503 error K03 checkpoint"
+    assert lines[0] == "DAMAGED  data/meta.properties  1 error"
+    assert lines[1] == "1 more partition: sound (--no-fold lists them)"
+    assert lines[5] == "  \u2503 error K03 checkpoint"
     lines = as_table([wrong, Checked((meta,), 0, 0), *CLEAN]).splitlines()
     assert lines[0] == "DAMAGED  data/meta.properties  1 error"
-    assert lines[-3].startswith("SOUND ")
+    assert lines[1] == "1 more partition: sound (--no-fold lists them)"
 
 
 def test_one_path_is_not_repeated_and_several_are() -> None:
@@ -786,7 +811,7 @@ def test_raw_writes_names_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_terminal_of_few_characters_gets_those(tmp_path: Path) -> None:
-    items: list[Item] = [ERROR, SEGMENT, DIRECTORY.replace(path="data/\u65e5\u672c-0")]
+    items: list[Item] = [ERROR, SEGMENT, DIRECTORY.replace(path="data/\u65e5\u672c-0", offsets_lost=1)]
     _, shown, _, stderr = on_terminal(child(tmp_path, items), PYTHONIOENCODING="ascii", NO_COLOR="1")
     assert stderr == ""
     assert "| \x1b" in shown or "  | " in shown

@@ -18,8 +18,9 @@ from tests.support.runbook_scenes import SCENES
 
 _WIDTH, _MOST = 120, 16  # characters of a line of a page, and lines of an answer that is shown whole
 _MATTERS = re.compile(
-    r"(SOUND|WARNING|DAMAGED|LOST|UNREAD|kdump:|prediction|next steps|known before|\d+ partitions?,|exit \d"
-    r"| {2,4}(recommended|if .*|last resort):?$|      (\d  )?(kdump|start|do not start|nothing to do) "
+    r"(SOUND|WARNING|DAMAGED|LOST|UNREAD|kdump:|prediction|next steps|other options|what was found|known before"
+    r"|\d+ partitions?,|exit \d"
+    r"| {2,4}(if .*|last resort):?$| {4,6}(\d  )?(kdump|start|do not start|nothing to do) "
     r"| *lost: |  (un)?clean|.*would|salvaged |  (next \d|nothing is lost|absent|what became)"
     r"|not complete|with losses|found runs|run .*offsets=1[67]\d|Stats|batches:|transactions:)"
 )

@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.clusters import NO_POLICIES
 from kdump.broker.config import Config
 from kdump.broker.load.log_manager import LoadSettings
 from kdump.checks.gate import foresee
@@ -262,7 +263,8 @@ def foretold(node: Node, *, is_gate: bool) -> Started:
     settings = node_settings(str(node.config))
     assert settings is not None
     load = LoadSettings(NOW, Config(settings.values, release="4.3"))
-    options = VerifyOptions(is_auto=True, only_starts=is_gate, settings=load, node=settings)
+    known = NO_POLICIES  # these topics are made up: no metadata log has them, and Kafka is given no image of it
+    options = VerifyOptions(is_auto=True, only_starts=is_gate, settings=load, node=settings, policies=known)
     paths = [str(one) for one in node.log_dirs]
     items = foresee(paths, options) if is_gate else verify(paths, options.replace(deep=False))
     rows = [item for item in items if isinstance(item, Prediction)]
@@ -271,7 +273,7 @@ def foretold(node: Node, *, is_gate: bool) -> Started:
     ends = next((row.reason_class or "" for row in rows if row.stops == "broker"), "")
     offline = sorted({str(Path(path).parent) for path, row in told.items() if row.stops == "logdir"})
     logs = {path: (row.log_start_offset or 0, row.log_end_offset or 0) for path, row in told.items() if row.loads}
-    strays = sorted(path for path, row in told.items() if row.is_stray and row.loads)
+    strays = sorted(path for path, row in told.items() if row.is_stray and row.stops is None)
     return Started(ends, offline, logs, strays)
 
 

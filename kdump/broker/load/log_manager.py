@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.index_interval import infer_interval
 from kdump.broker.load.facts import PartitionFacts, Start, Stops
 from kdump.broker.releases import rules_of
+from kdump.broker.strays import Stray, stray_of
 from kdump.finding import Code
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.java_values import IO_CLASSES
@@ -22,18 +23,13 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kdump.broker.config import Config
+    from kdump.broker.config import ClusterSettings, Config
     from kdump.broker.releases import Rules
     from kdump.format.source import Source
     from kdump.storage.log_dir import LogDir
-    from kdump.storage.names import PartitionName
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
-STRAY = (
-    "the broker keeps a directory without partition.metadata, which is missing here: one that runs with KRaft takes it"
-    " for a stray and renames it to -stray"
-)
 _LIMITS = ReadLimits()
 _KAFKA = "org.apache.kafka.common.KafkaException"
 _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
@@ -177,13 +173,25 @@ class LogManager:
         first = f"{bases[max(0, bisect_right(bases, point) - 1)] if bases else 0:020}"
         return {name: source for name, source in files.items() if name >= first}
 
-    def _is_stray(self, directory: PartitionDir, name: PartitionName) -> bool:
-        """Whether a KRaft broker takes a partition for a stray for want of a topic id.
+    def stray(self, directory: PartitionDir, cluster: ClusterSettings | None) -> Stray | None:
+        """Return why a KRaft broker takes a partition that it has loaded for a stray; None where it does not.
+
+        Args:
+            directory: of the partition.
+            cluster: what the metadata log of the cluster says; None where none is at hand.
 
         Source: LogManager.isStrayKraftReplica; the metadata log is loaded elsewhere.
         """
-        file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-        return self._is_kraft and file.is_missing and name.state in ("", "future") and not name.is_raft_log
+        name, node = directory.parsed, self._log_dir.node
+        if not self._is_kraft or name is None or name.state not in ("", "future") or name.is_raft_log:
+            return None
+        if directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).is_missing:
+            return Stray(Code.K05, "partition.metadata is missing")
+        if cluster is None or not cluster.assigned or node is None:
+            return None
+        assigned = cluster.assigned.get((name.topic, name.partition))
+        replicas = None if assigned is None else assigned.replicas
+        return stray_of(name, directory.topic_id, cluster.ids.get(name.topic), replicas, node)
 
     def partition(
         self, directory: PartitionDir, settings: LoadSettings, only: Start | None = None
@@ -216,8 +224,6 @@ class LogManager:
             assumed.append(f"index.interval.bytes={interval} ({why})")
         if config.assumed_release:
             assumed.append(config.assumed_release)
-        if self._is_stray(directory, name):
-            assumed.append(STRAY)
         facts = PartitionFacts(
             directory.path,
             name.topic,

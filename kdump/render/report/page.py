@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.render.report.columns import COLOURS, folded_lines
 from kdump.render.report.styled import Text
 from kdump.render.text.findings import remedy_text
+from kdump.value import Value
 from kdump.verdict import DAMAGED, LOST, SOUND, UNREAD, WARNING
 from kdump.words.escape import escape
 from kdump.words.numbers import byte_span, span
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _NARROW = 80  # columns, below which nothing is aligned
 _BELOW = 6  # lines of a screen that are left for what is not folded
+_ROWS = 8  # of what is not sound, that a screen shows above the next steps; the others stand below them
+_MOST_POINTERS = 3  # next steps that are named once more where they are out of sight
 _GAP = "   "
 _CELL_GAP = "  "  # between the columns of a row
 _VERDICT = 7  # columns of the verdict, which stands first
@@ -35,13 +38,27 @@ _LEFT = (0, 2)  # columns that are set to the left
 _STYLES = {SOUND: "green", WARNING: "bold yellow", DAMAGED: "bold red", UNREAD: "bold red", LOST: "bold red"}
 
 
+class Option(Value):
+    """What a person may do: steps in their order."""
+
+    heading: str  # when the option is right, not yet safe to show; empty where nothing need be told
+    steps: tuple[tuple[str | None, str], ...]  # a command, which is not wrapped, and a sentence
+
+
+class Block(Value):
+    """Options for one partition, or for several alike."""
+
+    about: str  # safe to show
+    options: tuple[Option, ...]
+
+
 class Page:
     """Writes the report of verify.
 
     Args:
         paper: what it is written on.
         before: called before something is written.
-        fold: count sound rows after a screenful instead of writing them.
+        fold: count what is sound where something is not, and what is more than a screen takes.
     """
 
     def __init__(self, paper: Paper, before: Callable[[], None], *, fold: bool) -> None:
@@ -51,9 +68,16 @@ class Page:
         self._is_wide = paper.width >= _NARROW
         self._bar = "|" if paper.ascii_only else "┃"
         self._widths = list(_WIDTHS)
-        self._rows = 0
+        self._sound: list[Text] = []  # rows of a screen that waits for something that is not sound
+        self._sound_rows = 0  # of what is sound, that a screen has room for
+        # rows for which there was no room above the next steps, and what is lost there
+        self._late: list[tuple[Text, list[str]]] = []
+        self._bad = 0  # rows of what is not sound
         self._folded: Counter[str] = Counter()
         self._is_in_block = False
+        self._lines = 0  # that were written
+        self._last_name = ""  # of the row above; empty where something else stands there
+        self._late_name = ""  # of the last row that was kept; empty where another came behind it
         self.is_empty = True  # nothing is written so far
 
     def row(self, noun: str, name: str, cells: Sequence[str], word: str, reasons: str) -> None:
@@ -65,17 +89,63 @@ class Page:
             word: the verdict.
             reasons: what the verdict rests on; may be empty.
         """
-        if word == SOUND and self._fold and self._rows >= self._paper.height - _BELOW:
-            self._folded[noun] += 1
-            return
-        self._rows += 1
-        self._separate(is_block=False)
         verdict = Text(word.ljust(_VERDICT), _STYLES[word])
         columns = [Text(name, "bold"), *map(Text, cells)]
         if self._is_wide:
             self._fit(columns, len(_CELL_GAP) + len(reasons) if reasons else 0, is_aligned=noun == "partition")
         columns = [verdict, *(column for column in columns if column.cell_len)]
-        self._write(Text(_CELL_GAP).joined([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
+        line = Text(_CELL_GAP).joined([*columns, *([Text(reasons)] if reasons else ())])
+        self._last_name = self._late_name = ""
+        if self._fold and word == SOUND:
+            self._fold_sound(noun, line)
+            return
+        self._bad += 1
+        if self._fold and self._bad > _ROWS:
+            self._late.append((line, []))
+            self._late_name = name
+        else:
+            self._row(line)
+            self._last_name = name
+
+    def _fold_sound(self, noun: str, line: Text) -> None:
+        """Write the row of a file that was named; keep that of a partition until it is known whether all are sound.
+
+        It is counted where there is no room.
+        """
+        if self._sound_rows >= self._paper.height - _BELOW or (noun == "partition" and self._bad):
+            self._folded[noun] += 1
+            return
+        self._sound_rows += 1
+        if noun == "partition":
+            self._sound.append(line)
+        else:
+            self._row(line)
+
+    def _row(self, line: Text) -> None:
+        self._separate(is_block=False)
+        self._write(line, rest=Text("    "))
+
+    def end_rows(self) -> None:
+        """Write the rows of a screen on which all is sound, or count them, and count what stands below."""
+        for line in self._sound:
+            if self._bad:
+                self._folded["partition"] += 1
+            else:
+                self._row(line)
+        self._sound.clear()
+        if self._late:
+            self.note(f"{len(self._late):,} more that {'is' if len(self._late) == 1 else 'are'} not sound: below")
+        more = "more " if self._bad or not self.is_empty else ""
+        for noun, count in self._folded.items():
+            self.note(f"{count:,} {more}{noun}{'' if count == 1 else 's'}: sound (--no-fold lists them)")
+
+    def late_rows(self) -> None:
+        """Write the rows for which there was no room above."""
+        for line, sentences in self._late:
+            self._row(line)
+            for sentence in sentences:
+                self._lost(sentence)
+        self._late.clear()
 
     def _fit(self, columns: list[Text], behind: int, *, is_aligned: bool) -> None:
         """Align columns, and let them fit: those that are needed least are left out. A name is always whole.
@@ -144,56 +214,91 @@ class Page:
                 self._write(Text(sentence, style), first, Text(" " * (width + 4)))
                 first = Text(" " * (width + 4))
 
-    def lost(self, heading: str, sentence: str) -> None:
-        """Write what a partition has lost.
+    def lost(self, name: str, sentence: str) -> None:
+        """Write what a partition has lost: below its row, where that is the line above.
 
         Args:
-            heading: its name, safe to show.
+            name: of the partition, safe to show.
             sentence: what is lost, safe to show.
         """
-        self._separate(is_block=True)
-        self._write(Text(heading, "bold"), Text("  "), Text("    "))
+        if name == self._late_name:
+            self._late[-1][1].append(sentence)
+            return
+        if name != self._last_name:
+            self._separate(is_block=True)
+            self._write(Text(name, "bold"), Text("  "), Text("    "))
+        self._lost(sentence)
+
+    def _lost(self, sentence: str) -> None:
         self._write(Text(sentence, "bold red"), Text("    "), Text("      "))
 
-    def steps(self, blocks: Sequence[tuple[str, Sequence[tuple[str, Sequence[tuple[str | None, str]]]]]]) -> None:
+    def steps(self, heading: str, blocks: Sequence[Block]) -> None:
         """Write what to do next; nothing when there is nothing to do.
 
         Args:
-            blocks: each with what it is about, safe to show, and its options: a heading, and the steps of each, a
-                command that is not wrapped, so that it can be pasted, and a sentence.
+            heading: of all of it.
+            blocks: what each is about, and its options.
         """
         if not blocks:
             return
-        self._separate(is_block=True)
-        commands = [one or "" for _, options in blocks for _, steps in options for one, _ in steps]
+        self.section()
+        commands = [one or "" for block in blocks for option in block.options for one, _ in option.steps]
         words = [one.partition(" ")[2].partition(" ")[0] for one in commands]
         said = ["salvage writes a new directory at once"] if "salvage" in words else []
         if any(word not in {"", "salvage", "verify"} for word in words):
             others = "the others show" if said else "each command shows"
             said.append(f"{others} only a plan until --apply --quarantine DIR is added")
-        self._write(Text("next steps", "bold").append(f" ({'; '.join(said)})" if said else ""), Text(""), Text("  "))
-        for about, options in blocks:
-            self._write(Text(about), Text("  "), Text("    "))
-            for heading, steps in options:
-                self._write(Text(escape(heading), "bold"), Text("    "), Text("      "))
-                for number, (command, why) in enumerate(steps, 1):
-                    first = Text(f"      {number}  " if len(steps) > 1 else "      ")
-                    rest = Text(" " * (9 if len(steps) > 1 else 6))
+        self._write(Text(heading, "bold").append(f" ({'; '.join(said)})" if said else ""), Text(""), Text("  "))
+        for block in blocks:
+            self._write(Text(block.about), Text("  "), Text("    "))
+            for option in block.options:
+                margin = "    "
+                if option.heading:
+                    self._write(Text(escape(option.heading), "bold"), Text(margin), Text("      "))
+                    margin = "      "
+                for number, (command, why) in enumerate(option.steps, 1):
+                    first = Text(f"{margin}{number}  " if len(option.steps) > 1 else margin)
+                    rest = Text(" " * first.cell_len)
                     if command is not None:
-                        self._before()
-                        self._paper.line(Text.of((first, command)))
+                        self._line(Text.of((first, Text(command, "bold"))))
                         first = rest
                     self._write(Text(escape(why)), first, rest)
+
+    def pointers(self, blocks: Sequence[Block]) -> None:
+        """Tell the steps of blocks once more, up to the first command, where they have left the screen.
+
+        Args:
+            blocks: as they were written above.
+        """
+        if not self._fold or self._lines < self._paper.height - _BELOW:
+            return
+        self._separate(is_block=False)
+        for block in blocks[:_MOST_POINTERS]:
+            said = []
+            for command, why in block.options[0].steps:
+                said.append(command or escape(why.partition(": it ")[0]))
+                if command is not None:
+                    break
+            self._write(Text.of((Text("recommended: ", "bold"), Text("; then ".join(said)))), rest=Text("  "))
+        if len(blocks) > _MOST_POINTERS:
+            self.note(f"{len(blocks) - _MOST_POINTERS:,} more recommended steps: above")
+
+    def heading(self, text: str) -> None:
+        """Write the heading of what follows, with an empty line before it."""
+        self.section()
+        self._write(Text(text, "bold"))
+
+    def section(self) -> None:
+        """Begin with something else, below an empty line."""
+        if not self.is_empty:
+            self._write(Text())
+        self._last_name = ""
+        self._is_in_block = True
 
     def note(self, text: str) -> None:
         """Write a line that stands for what was left out."""
         self._separate(is_block=False)
         self._write(Text(text))
-
-    def folded(self) -> None:
-        """Say how many rows were left out."""
-        for noun, count in self._folded.items():
-            self.note(f"{count:,} more {noun}{'' if count == 1 else 's'}: sound (--no-fold lists them)")
 
     def last(self, parts: Sequence[str], right: str) -> None:
         """Write the last line; one that is too long ends between two parts.
@@ -220,6 +325,7 @@ class Page:
 
     def _separate(self, *, is_block: bool) -> None:
         """An empty line between rows and blocks."""
+        self._last_name = ""
         if is_block != self._is_in_block and not self.is_empty:
             self._write(Text())
         self._is_in_block = is_block
@@ -231,10 +337,14 @@ class Page:
             text: without line ends.
             first, rest: what stands before its first line, and before the others.
         """
+        for line in folded_lines(text, self._paper.width, first, rest):
+            self._line(line)
+
+    def _line(self, line: Text) -> None:
         self._before()
         self.is_empty = False
-        for line in folded_lines(text, self._paper.width, first, rest):
-            self._paper.line(line)
+        self._lines += 1
+        self._paper.line(line)
 
 
 def _told(findings: Sequence[Finding], *, is_wide: bool) -> Iterator[tuple[Severity, list[Text]]]:

@@ -1,8 +1,8 @@
-"""What verify finds, for people: a line for each partition, and below it what is wrong there.
+"""What verify finds, for people: a line for each partition, what to do, what a broker will do, then what is wrong.
 
 It is the same on a terminal and in a pipe, but for colour, width, and what a screen folds. What is left out (notes, and
 what goes on without end on a screen) is counted, and the count says how to get it. Nothing grows with a file: findings
-are held until the line of their partition can be written, a thousand at most.
+are held until the end, a thousand at most; more are written at once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.render.fold import FileFindings
-from kdump.render.report.page import Page
+from kdump.render.report.page import Block, Option, Page
 from kdump.render.sink import Sink
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import amounts_of, hidden_sentence, prediction_sentences, rank_of
-from kdump.rows.steps import Step, blocks_of
+from kdump.rows.steps import Rank, Step, blocks_of
 from kdump.rows.verdict import Loss, Prediction
 from kdump.storage.paths import base_name
 from kdump.tally import NO_RECORDS, Tally
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.item import CheckedFile, Item
+    from kdump.render.fold import Folded
     from kdump.render.report.styled import Paper
     from kdump.storage.file_source import OpenFailure
 
-    _Block: TypeAlias = tuple[str, Sequence[tuple[str, Sequence[tuple[str | None, str]]]]]
+    _Found: TypeAlias = tuple[str, Sequence[Finding], Sequence[Folded]]
 
 _HELD = 1000  # findings
 _MOST_NAMED = 3  # partitions in the heading of a block
@@ -87,6 +88,9 @@ class VerifyTable(Sink):
         self._held: dict[str, _File] = {}  # of the files before them in the same directory
         self._directory: str | None = None
         self._count = 0  # of findings that are held
+        self._last = ("", "")  # the partition of the last row: its path, and its name there
+        self._found: list[_Found] = []  # of files that have their row: written below the next steps
+        self._has_heading = False  # that of what was found is written
         self._unread: dict[str, list[str]] = {}  # paths by their directory; one may be a directory that is not listed
         self._losses = LossesInTurn(self._said)
         self._outlook = _Outlook(self._partition_name, fold=fold or only_starts)
@@ -114,11 +118,13 @@ class VerifyTable(Sink):
         self._losses.end()
         self._close(())
         self._loose()
-        self._page.folded()
+        self._page.end_rows()
         if self._wanted is None:
-            self._outlook.write(self._page)
-        else:
-            self._outlook.forecast(self._page)
+            self._outlook.recommend(self._page)
+        self._outlook.forecast(self._page)
+        self._details()
+        if self._wanted is None:
+            self._outlook.others(self._page)
         if self._wanted is not None and self._page.is_empty:
             return
         if self._only_starts:
@@ -127,11 +133,27 @@ class VerifyTable(Sink):
             totals = _totals(self._tally, notes=self._notes)
         self._page.last(totals, f"exit {code}" if code else "")
 
+    def write_held(self) -> None:
+        """Write what is held."""
+        self._page.end_rows()
+        self._let_out()
+
+    def _details(self) -> None:
+        """Write what was found in the files that have their row."""
+        if not self._has_heading and self._found:
+            self._page.heading("what was found")
+            self._has_heading = True
+        self._page.late_rows()
+        for name, findings, folded in self._found:
+            self._page.block(name, findings, folded)
+        self._found.clear()
+
     def _said(self, lost: LossSum) -> None:
         """Write what a partition has lost."""
         sentence = lost.sentence()
         if sentence is not None:
-            self._page.lost(self._safe(lost.path), escape(sentence))
+            path, name = self._last
+            self._page.lost(name if path == lost.path else self._safe(lost.path), escape(sentence))
 
     def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
@@ -149,10 +171,15 @@ class VerifyTable(Sink):
             file.held.append(finding)
             self._count += 1
         if self._count >= _HELD:  # so that it does not grow, before the line of the partition
-            for path, one in (*self._held.items(), *self._group.items()):
-                self._page.block(self._safe(path), one.held, ())
-                one.held.clear()
-            self._count = 0
+            self._let_out()
+
+    def _let_out(self) -> None:
+        """Write what is held, also of files that have no row so far."""
+        self._details()
+        for path, one in (*self._held.items(), *self._group.items()):
+            self._page.block(self._safe(path), one.held, ())
+            one.held.clear()
+        self._count = 0
 
     @takes(Checked, always=True)
     def _checked(self, item: Checked) -> None:
@@ -183,7 +210,7 @@ class VerifyTable(Sink):
         """Write what is held of files that turned out to be in no partition directory."""
         for path, file in self._held.items():
             self._file(path, file)
-        self._let_go()
+        self._held = {}
 
     def _file(self, path: str, file: _File, length: str = "") -> None:
         """Write the findings of a file outside of partitions, or of a partition that has its row."""
@@ -194,7 +221,7 @@ class VerifyTable(Sink):
         has_row = path in self._outlook.ends and not (severities[Severity.ERROR] or severities[Severity.WARNING])
         if (self._wanted is None or severities or is_lost) and not has_row:
             self._page.row("file", self._safe(path), (length,), word, _counts(severities))
-        self._block(self._safe(path) if has_row else None, file)
+        self._block(self._safe(path), file)
 
     @takes(PartitionChecked, always=True)
     def _partition(self, item: PartitionChecked) -> None:
@@ -221,19 +248,24 @@ class VerifyTable(Sink):
             name = self._safe(f"{host}:{path}" if host else path) or item.path
             cells = (counted(item.segments, "segment"), _offsets(item), size(item.size))
             self._page.row("partition", name, cells, word, reasons)
+            self._last = item.path, name
         for path, file in self._held.items():
-            self._block(self._safe(path.removeprefix(directory).lstrip("/") or path), file)
-        self._let_go()
+            self._block(self._shown(path), file)
+        self._held = {}
         self._outlook.ends[item.path] = item.end_offset
         self._losses.end()
 
-    def _block(self, heading: str | None, file: _File) -> None:
-        kept = [one for one in file.folded() if self._notes or one.severity is not Severity.NOTE]
-        self._page.block(heading, file.held, kept)
+    def _shown(self, path: str) -> str:
+        """Return the name of a file: below the one directory that was named, where there is one."""
+        if self._is_alone:
+            (root,) = self._named
+            path = path.removeprefix(root).lstrip("/") or path
+        return self._safe(path)
 
-    def _let_go(self) -> None:
-        self._held = {}
-        self._count = 0
+    def _block(self, name: str, file: _File) -> None:
+        kept = [one for one in file.folded() if self._notes or one.severity is not Severity.NOTE]
+        if file.held or kept:
+            self._found.append((name, file.held, kept))
 
 
 class _Outlook(Dispatcher):
@@ -251,6 +283,7 @@ class _Outlook(Dispatcher):
         self._predictions: dict[str, list[Prediction]] = {}
         self._steps: list[Step] = []
         self._worst: Finding | None = None
+        self._recommended: list[Block] = []  # that were written
 
     @takes(Step)
     def _step(self, step: Step) -> None:
@@ -271,25 +304,36 @@ class _Outlook(Dispatcher):
     def _worst_severity(self) -> Severity | None:
         return None if self._worst is None else self._worst.severity
 
-    def write(self, page: Page) -> None:
-        """Write it."""
-        self.forecast(page)
-        page.steps([*map(self._block, blocks_of(self._steps))])
+    def recommend(self, page: Page) -> None:
+        """Write the recommended option of each block."""
+        self._recommended = [one for block in self._blocks() if (one := self._block(block, is_recommended=True))]
+        page.steps("recommended next steps", self._recommended)
+
+    def others(self, page: Page) -> None:
+        """Write the other options, where an explanation is, and what was recommended once more."""
+        page.steps("other options", [one for block in self._blocks() if (one := self._block(block))])
         if self._worst is not None and self._worst_severity is not Severity.NOTE:
             page.note(f"what a code means: {command_line('explain', self._worst.code.name)}")
+        page.pointers(self._recommended)
 
-    def _block(self, options: Sequence[Sequence[Step]]) -> _Block:
-        """What a page shows of the options of one partition, or of several alike."""
+    def _blocks(self) -> Iterator[list[list[Step]]]:
+        return blocks_of(self._steps)
+
+    def _block(self, options: Sequence[Sequence[Step]], *, is_recommended: bool = False) -> Block | None:
+        """What a page shows of the options of a partition, or of several alike: the recommended one, or the others."""
         paths = options[0][0].partitions
         names = [self._name(path, base_name(path)) for path in paths[:_MOST_NAMED]]
         more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
         told = []
         for steps in options:
+            if (steps[0].rank is Rank.RECOMMENDED) is not is_recommended:
+                continue
             whys = [one.why for one in steps]
             amounts = amounts_of(steps[-1])
             whys[-1] += f" ({amounts})" if amounts else ""
-            told.append((rank_of(steps[0]), [(one.command, why) for one, why in zip(steps, whys, strict=True)]))
-        return ", ".join(names) + more if paths else "all of it", told
+            heading = "" if is_recommended else rank_of(steps[0])
+            told.append(Option(heading, tuple((one.command, why) for one, why in zip(steps, whys, strict=True))))
+        return Block(", ".join(names) + more if paths else "all of it", tuple(told)) if told else None
 
     @property
     def foreseen(self) -> int:
@@ -302,23 +346,37 @@ class _Outlook(Dispatcher):
         return sum(any(row.takes_intact for row in rows) for rows in self._predictions.values())
 
     def forecast(self, page: Page) -> None:
-        """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""
-        quiet = 0
+        """Write what the next start of a broker does; on a screen, what loses nothing is counted.
+
+        Several partitions of which the same is to be told are told once.
+        """
+        alike: dict[tuple[tuple[str, tuple[str, ...], bool], ...], list[str]] = {}
+        quiet = rebuilt = 0
         for path, rows in self._predictions.items():
-            if self._fold and len(self._predictions) > 1 and all(row.changes_nothing for row in rows):
+            if self._fold and len(self._predictions) > 1 and all(row.changes_no_record for row in rows):
                 quiet += 1
+                rebuilt += not all(row.changes_nothing for row in rows)
                 continue
-            name = self._name(path, rows[0].partition)
             rows.sort(key=lambda row: row.harm)
-            told = [
-                (_start(row), prediction_sentences(row, self.ends.get(path)), bool(hidden_sentence(row)))
+            told = tuple(
+                (_start(row), tuple(prediction_sentences(row, self.ends.get(path))), bool(hidden_sentence(row)))
                 for row in rows
-            ]
-            page.forecast(f"{name}, next start of a broker", told)
+            )
+            alike.setdefault(told, []).append(self._name(path, rows[0].partition))
+        if alike:
+            page.section()
+        for told, names in alike.items():
+            shown = names[:_MOST_NAMED] if self._fold else names
+            more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
+            page.forecast(f"{', '.join(shown)}{more}, next start of a broker", told)
         if quiet:
             whose = "" if quiet == len(self._predictions) else "more "
-            who = counted(quiet, f"{whose}partition")
-            page.note(f"next start of a broker: {who} loaded, logs and indexes left unchanged")
+            what = (
+                f"logs left unchanged, indexes of {rebuilt:,} built again"
+                if rebuilt
+                else "logs and indexes left unchanged"
+            )
+            page.note(f"next start of a broker: {counted(quiet, f'{whose}partition')} loaded, {what}")
 
 
 class _File(FileFindings):

@@ -70,8 +70,6 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
     hidden = hidden_sentence(one)
     if one.bytes_read and one.is_clean is not None:
         found.append(f"the broker reads {size(one.bytes_read)} of logs for that")
-    if one.is_stray:
-        found.append("a broker with KRaft renames the directory to -stray: partition.metadata is missing")
     return [*found, hidden] if hidden else found
 
 
