@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
+from kdump.format.kinds import FileKind
 from kdump.value import TupleValue
 from kdump.words.numbers import brokers
 
@@ -17,12 +18,16 @@ if TYPE_CHECKING:
     from kdump.storage.names import PartitionName
 
 
+_ID_FILE = FileKind.PARTITION_METADATA.value
+
+
 class Stray(TupleValue):
     """The reason why a broker renames a partition directory to -stray."""
 
     # M01, or M03 where the cluster has another topic of this name; K05 where nothing here says of which topic it is
     code: Code
     why: str
+    file: str = ""  # of the directory, that shows it; empty for the directory itself
 
 
 def stray_of(
@@ -41,7 +46,7 @@ def stray_of(
         known = "" if own_id is None else f" (topic id {own_id})"
         return Stray(Code.M01, f"the cluster has no topic {name.topic}{known}")
     if own_id is not None and own_id != topic_id:
-        return Stray(Code.M03, f"its topic id is {own_id}, and the cluster has {topic_id} for {name.topic}")
+        return Stray(Code.M03, f"its topic id is {own_id}, and the cluster has {topic_id} for {name.topic}", _ID_FILE)
     if replicas is None:
         return Stray(Code.M01, f"topic {name.topic} has no partition {name.partition}")
     if node not in replicas:

@@ -451,8 +451,7 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], re
 
 def _set_aside(row: Prediction, stray: Stray) -> Prediction:
     """The partition, which the broker renames to -stray when it has loaded it: it serves nothing of it."""
-    is_own = stray.code in (Code.K05, Code.M03)
-    file = os.path.join(row.path, FileKind.PARTITION_METADATA.value) if is_own else row.path
+    file = os.path.join(row.path, stray.file) if stray.file else row.path
     return row.replace(
         loads=False,
         reason=f"the broker renames the directory to -stray: {stray.why}",

@@ -168,10 +168,14 @@ class Prediction(Row, name="prediction"):
     broker: str = column(Kind.WORD, "whose start it is, the release of Kafka: 4.3; another one may do otherwise")
     loads: bool = column(Kind.FLAG, "the broker has the partition afterwards")
     stops: str | None = column(
-        Kind.WORD, "what ends where it does not; null where it loads", words=("broker", "logdir")
+        Kind.WORD,
+        "what ends where it does not; null where it loads, or where the directory is renamed to -stray",
+        words=("broker", "logdir"),
     )
     reason: str | None = column(Kind.TEXT, "why it does not, in plain words; null where it loads")
-    reason_class: str | None = column(Kind.WORD, "the Java class of what the broker throws; null where it loads")
+    reason_class: str | None = column(
+        Kind.WORD, "the Java class of what the broker throws; null where it throws nothing"
+    )
     log_start_offset: int | None = column(Kind.OFFSET, "afterwards; null where it does not load")
     log_end_offset: int | None = column(Kind.OFFSET, "afterwards; null where it does not load")
     bytes_lost: int = column(

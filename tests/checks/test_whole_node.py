@@ -37,7 +37,9 @@ def properties(directory: str) -> bytes:
 
 def broker(root: Path, second: dict[str, bytes] | None, *, first: str = FIRST) -> None:
     """A node of two disks; the metadata log lies on the first."""
-    write(root / "one", node(ASSIGNED) | {"meta.properties": properties(first)})
+    topic_id = f"version: 0\ntopic_id: {records.uuid(5)}".encode()
+    files = node(ASSIGNED) | {"meta.properties": properties(first), "orders-0/partition.metadata": topic_id}
+    write(root / "one", files)
     (root / "two").mkdir()
     if second is not None:
         write(root / "two", second)
@@ -66,6 +68,27 @@ def test_the_partitions_of_a_disk_that_is_gone_are_named(is_formatted: bool, tmp
     assert found.exit in (3, 6)
     run = Told(tmp_path, "cluster", "one", "--check", "one", "--check", "two")
     assert len(of_code(run, "M02")) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "code", "why"),
+    [
+        ("orders-0/partition.metadata", f"version: 0\ntopic_id: {records.uuid(6)}", "M03", "the cluster has"),
+        ("meta.properties", f"version=1\ncluster.id=C\nnode.id=2\ndirectory.id={FIRST}\n", "M01", "not on broker 2"),
+    ],
+)
+def test_a_partition_that_the_cluster_has_elsewhere_is_set_aside(
+    file: str, text: str, code: str, why: str, tmp_path: Path
+) -> None:
+    broker(tmp_path, {"meta.properties": properties(SECOND)})
+    (tmp_path / "one" / file).write_text(text)
+    found = Told(tmp_path, "verify", "--start", "auto", "one")
+    (row,) = (one for one in found.of("prediction") if one["partition"] == "orders-0")
+    assert (row["loads"], row["stops"], row["reasonClass"], row["cause"]["code"]) == (False, None, None, code)
+    assert row["reason"].startswith("the broker renames the directory to -stray: ")
+    assert why in row["reason"]
+    assert any("since the metadata log that is here was written" in one for one in row["assumed"])
+    assert Told(tmp_path, "verify", "--fail-on", "loss", "one").exit == 3
 
 
 def test_a_node_with_all_its_disks_lacks_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from kdump.item import Progress
 from kdump.render.progress import Bar
 from kdump.render.report.columns import TableColumn, fitting, shortened, write_table
-from kdump.render.report.page import Block, Option, Page
+from kdump.render.report.page import Page, ShownBlock, ShownOption
 from kdump.render.report.sentences import fitted
 from kdump.render.report.styled import Paper, Text, cell_len
 from kdump.words.command import ShellCommand
@@ -213,7 +213,9 @@ def test_a_page_of_verify_breaks_no_command_in_a_sentence(columns: int) -> None:
     page = Page(Paper(out.append, columns), lambda: None, fold=True)
     command = ShellCommand("mv", "-n", "a b;c/1.log", "a b;c/0.log").then(ShellCommand("mv", "-n", "x", "y z"))
     names = f"stop the broker, and give the logs their names, which loses nothing: {command}"
-    page.steps("next steps", [Block("orders-0", (Option("", ((None, names), (command, "for all of them"))),))])
+    page.steps(
+        "next steps", [ShownBlock("orders-0", (ShownOption("", ((None, names), (command, "for all of them"))),))]
+    )
     assert "".join(out).count(f" {command}\n") == 2
 
 

@@ -186,7 +186,7 @@ class LogManager:
         if not self._is_kraft or name is None or name.state not in ("", "future") or name.is_raft_log:
             return None
         if directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).is_missing:
-            return Stray(Code.K05, "partition.metadata is missing")
+            return Stray(Code.K05, "partition.metadata is missing", FileKind.PARTITION_METADATA.value)
         if cluster is None or not cluster.assigned or node is None:
             return None
         assigned = cluster.assigned.get((name.topic, name.partition))

@@ -38,18 +38,18 @@ _LEFT = (0, 2)  # columns that are set to the left
 _STYLES = {SOUND: "green", WARNING: "bold yellow", DAMAGED: "bold red", UNREAD: "bold red", LOST: "bold red"}
 
 
-class Option(Value):
+class ShownOption(Value):
     """What a person may do: steps in their order."""
 
     heading: str  # when the option is right, not yet safe to show; empty where nothing need be told
     steps: tuple[tuple[str | None, str], ...]  # a command, which is not wrapped, and a sentence
 
 
-class Block(Value):
+class ShownBlock(Value):
     """Options for one partition, or for several alike."""
 
     about: str  # safe to show
-    options: tuple[Option, ...]
+    options: tuple[ShownOption, ...]
 
 
 class Page:
@@ -232,7 +232,7 @@ class Page:
     def _lost(self, sentence: str) -> None:
         self._write(Text(sentence, "bold red"), Text("    "), Text("      "))
 
-    def steps(self, heading: str, blocks: Sequence[Block]) -> None:
+    def steps(self, heading: str, blocks: Sequence[ShownBlock]) -> None:
         """Write what to do next; nothing when there is nothing to do.
 
         Args:
@@ -264,7 +264,7 @@ class Page:
                         first = rest
                     self._write(Text(escape(why)), first, rest)
 
-    def pointers(self, blocks: Sequence[Block]) -> None:
+    def pointers(self, blocks: Sequence[ShownBlock]) -> None:
         """Tell the steps of blocks once more, up to the first command, where they have left the screen.
 
         Args:

@@ -14,7 +14,7 @@ from kdump.dispatch import Dispatcher, takes
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.render.fold import FileFindings
-from kdump.render.report.page import Block, Option, Page
+from kdump.render.report.page import Page, ShownBlock, ShownOption
 from kdump.render.sink import Sink
 from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import amounts_of, hidden_sentence, prediction_sentences, rank_of
@@ -283,7 +283,7 @@ class _Outlook(Dispatcher):
         self._predictions: dict[str, list[Prediction]] = {}
         self._steps: list[Step] = []
         self._worst: Finding | None = None
-        self._recommended: list[Block] = []  # that were written
+        self._recommended: list[ShownBlock] = []  # that were written
 
     @takes(Step)
     def _step(self, step: Step) -> None:
@@ -319,7 +319,7 @@ class _Outlook(Dispatcher):
     def _blocks(self) -> Iterator[list[list[Step]]]:
         return blocks_of(self._steps)
 
-    def _block(self, options: Sequence[Sequence[Step]], *, is_recommended: bool = False) -> Block | None:
+    def _block(self, options: Sequence[Sequence[Step]], *, is_recommended: bool = False) -> ShownBlock | None:
         """What a page shows of the options of a partition, or of several alike: the recommended one, or the others."""
         paths = options[0][0].partitions
         names = [self._name(path, base_name(path)) for path in paths[:_MOST_NAMED]]
@@ -332,8 +332,8 @@ class _Outlook(Dispatcher):
             amounts = amounts_of(steps[-1])
             whys[-1] += f" ({amounts})" if amounts else ""
             heading = "" if is_recommended else rank_of(steps[0])
-            told.append(Option(heading, tuple((one.command, why) for one, why in zip(steps, whys, strict=True))))
-        return Block(", ".join(names) + more if paths else "all of it", tuple(told)) if told else None
+            told.append(ShownOption(heading, tuple((one.command, why) for one, why in zip(steps, whys, strict=True))))
+        return ShownBlock(", ".join(names) + more if paths else "all of it", tuple(told)) if told else None
 
     @property
     def foreseen(self) -> int:
