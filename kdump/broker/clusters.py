@@ -91,8 +91,8 @@ class TopicPolicies:
         topic = None if partition.parsed is None else partition.parsed.topic
         return self._config.policy(topic, partition.log_dir, partition.topic_id)
 
-    def replicas(self, partition: PartitionDir) -> int | None:
-        """Return how many replicas a partition has; None where no metadata log tells.
+    def replicas(self, partition: PartitionDir) -> tuple[int, ...] | None:
+        """Return the brokers that have a partition; None where no metadata log tells.
 
         Args:
             partition: the directory.

@@ -317,8 +317,8 @@ class Config:
         cluster = self.cluster_of(log_dir)
         return None if cluster is None or not cluster.is_known else cluster.ids.get(topic)
 
-    def replicas(self, topic: str, partition: int, log_dir: LogDir, topic_id: str | None) -> int | None:
-        """Return how many replicas a partition has, by the metadata log of its cluster; None where that is not known.
+    def replicas(self, topic: str, partition: int, log_dir: LogDir, topic_id: str | None) -> tuple[int, ...] | None:
+        """Return the brokers that have a partition, by the metadata log of its cluster; None where that is not known.
 
         Args:
             topic, partition: its name and its number.
@@ -329,7 +329,7 @@ class Config:
         if cluster is None or its_id is None or topic_id not in (None, its_id):
             return None
         found = cluster.assigned.get((topic, partition))
-        return len(found.replicas) or None if found is not None else None
+        return found.replicas or None if found is not None else None
 
     def cluster_of(self, log_dir: LogDir) -> ClusterSettings | None:
         """Return the cluster of a log directory: that whose metadata log lies in it, else that of its cluster.id.

@@ -39,7 +39,7 @@ from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 from kdump.storage.raft_snapshots import FETCH_AGAIN
 from kdump.words.command import ShellCommand, command_line, named, renaming
-from kdump.words.numbers import NamedRanges
+from kdump.words.numbers import NamedRanges, brokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -395,8 +395,14 @@ class PartitionSteps:
         """Whether the partition has other replicas, by the metadata logs at hand; None where none tells."""
         if self._directory.parsed is None or not self._is_lacking:
             return None
-        count = self._options.policies_for(self._directory).replicas(self._directory)
-        return None if count is None else count > 1
+        replicas = self._options.policies_for(self._directory).replicas(self._directory)
+        return None if replicas is None else len(replicas) > 1
+
+    def _elsewhere(self) -> str:
+        """Return which other brokers have the partition, as words behind "another replica"; empty for none known."""
+        replicas = self._options.policies_for(self._directory).replicas(self._directory) or ()
+        others = [one for one in replicas if one != self._directory.log_dir.node]
+        return f" (on {brokers(others)})" if others and len(others) < len(replicas) else ""
 
     def _of_waiting(self) -> Iterator[Move]:
         """Yield what to do about logs under wrong names, and files that wait and are worse than what goes for them."""
@@ -445,6 +451,7 @@ class PartitionSteps:
         words = {"missing": missing, "them": them, "it": them}
         if cause is not None:
             words = {"missing": told, "them": "what is lost", "it": "it"}
+        words["where"] = self._elsewhere()
         yield self._costless(move(StepKind.COMPARE, command_line("verify", "--replicas", path, "OTHER"), **words))
         yield self._costless(move(StepKind.NOTHING)).replace(size=None)
 

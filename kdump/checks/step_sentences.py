@@ -77,7 +77,7 @@ class StepKind(Enum):
     START_ALL_THE_SAME = "HOLD, as a last resort", "start the broker all the same: it {what}"
     COMPARE = (
         "offsets that are lost, doubtful or missing, and replicas that were not looked at",
-        "{missing}: shows whether another replica has {them}, and how to restore {it}",
+        "{missing}: shows whether another replica{where} has {them}, and how to restore {it}",
     )
     RESTORE = (
         "the same, where another replica may have all",

@@ -1541,3 +1541,8 @@ def test_a_copy_whose_logs_have_wrong_names_is_not_called_sound_and_gives_all(tm
     whole = FIXTURES / "damage" / "intact" / "none" / "logdir" / "plain-0"
     for log in whole.glob("*.log"):
         assert (tmp_path / "out" / "plain-0" / log.name).read_bytes() == log.read_bytes()
+
+
+def test_where_nothing_is_salvaged_nothing_is_said_of_losses(tmp_path: Path) -> None:
+    run = run_kdump(["salvage", "nowhere", "--to", "out"], tmp_path)
+    assert (run.exit, run.stdout) == (10, b"nothing was salvaged\n")

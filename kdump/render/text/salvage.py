@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.producer.transaction_fates import UNKNOWN
 from kdump.dispatch import takes
+from kdump.exit_status import Exit
 from kdump.finding import Code
 from kdump.render.salvaged import SalvageSink, SalvageTotals
 from kdump.render.text.losses import LossSum
@@ -116,7 +117,7 @@ class SalvageText(SalvageSink):
             yield "  no copy of it is damaged: its replicas need no rescue, leave them in place"
         yield from _steps(item.steps)
 
-    def end(self, _status: int) -> None:
+    def end(self, status: int) -> None:
         """Write what was kept, and what all comes to."""
         for item in self._kept:
             self._say(self._lines(item, in_brief=self._has_new))
@@ -129,6 +130,9 @@ class SalvageText(SalvageSink):
             told = _counted_names(self._totals.with_losses)
             self._write(f"{self._escape(f'with losses: {told} (its lines above say which)')}\n")
         totals = self._totals
+        if status == Exit.NOT_FOUND:
+            self._write("nothing was salvaged\n")
+            return
         self._write(
             f"salvaged {counted(totals.partitions, 'partition')}: "
             f"{_amounts(totals.batches, totals.records, totals.bytes)}; "
