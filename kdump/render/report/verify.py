@@ -127,10 +127,8 @@ class VerifyTable(Sink):
             self._outlook.others(self._page)
         if self._wanted is not None and self._page.is_empty:
             return
-        if self._only_starts:
-            totals = _foreseen(self._tally, self._outlook.harmed, self._outlook.foreseen)
-        else:
-            totals = _totals(self._tally, notes=self._notes)
+        is_gate = self._only_starts
+        totals = _foreseen(self._tally, self._outlook) if is_gate else _totals(self._tally, notes=self._notes)
         self._page.last(totals, f"exit {code}" if code else "")
 
     def write_held(self) -> None:
@@ -341,9 +339,15 @@ class _Outlook(Dispatcher):
         return len(self._predictions)
 
     @property
+    def unserved(self) -> int:
+        """How many of them are not loaded, by any of the starts that were told."""
+        return sum(not all(row.loads for row in rows) for rows in self._predictions.values())
+
+    @property
     def harmed(self) -> int:
-        """How many of them lose something intact, by any of the starts that were told."""
-        return sum(any(row.takes_intact for row in rows) for rows in self._predictions.values())
+        """How many of the others lose something intact."""
+        loaded = [rows for rows in self._predictions.values() if all(row.loads for row in rows)]
+        return sum(any(row.takes_intact for row in rows) for rows in loaded)
 
     def forecast(self, page: Page) -> None:
         """Write what the next start of a broker does; on a screen, what loses nothing is counted.
@@ -402,14 +406,14 @@ def _offsets(item: PartitionChecked) -> str:
     return offset_span(item.start_offset, item.end_offset)
 
 
-def _foreseen(tally: Tally, harmed: int, partitions: int) -> list[str]:
+def _foreseen(tally: Tally, outlook: _Outlook) -> list[str]:
     """Return what a start takes away, and how little was read for that answer, in parts that each stay on one line."""
-    if not partitions:
+    if not outlook.foreseen:
         return ["no partition was looked at"]
     parts = counted(tally.partitions, "partition"), counted(tally.segments, "segment")
-    what = "the start takes nothing intact away"
-    if harmed:
-        what = f"{counted(harmed, 'partition')} would lose what is intact"
+    found = [f"{counted(outlook.harmed, 'partition')} would lose what is intact"] if outlook.harmed else []
+    found += [f"{counted(outlook.unserved, 'partition')} would not be served"] if outlook.unserved else []
+    what = ", ".join(found) or "the start takes nothing intact away"
     return [*_listed(parts, ":"), f"{what};", f"{size(tally.bytes)} of logs read whole, nothing else was checked"]
 
 
