@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,10 @@ from kdump.export.read import ReadOptions
 from kdump.export.split import SPLIT_SIZE, WantedLogs, is_one_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES, columns_of
 from kdump.find.query import moment_query
-from kdump.format.java_values import MAX_LONG
+from kdump.format.java_values import MAX_LONG, quote
 from kdump.format.record.selection import compiled, contradiction
 from kdump.storage.directory import expanded, log_dirs_below
+from kdump.storage.json_rules import parsed
 from kdump.storage.names import parse_partition
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import absolute, base_name, is_dir, is_remote, parent
@@ -63,7 +63,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _paths(text: str) -> list[str]:
     """Several paths, which Spark hands over as JSON."""
-    found = json.loads(text)
+    found = parsed(text.encode("utf-8", "surrogateescape"))
     if not (isinstance(found, list) and all(isinstance(one, str) for one in found)):
         raise ValueError("is no list of paths")
     return found
@@ -202,7 +202,7 @@ class SourceOptions:
         try:
             return option.read(text)
         except ValueError as error:
-            raise OptionError(f"option {option.name}: '{text}': {error}") from None
+            raise OptionError(f"option {option.name}: '{quote(text)}': {error}") from None
 
     def _of(self, name: str, default: object = None) -> Any:  # noqa: ANN401 (by the table)
         return self._values.get(name.lower(), default)

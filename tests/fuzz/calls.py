@@ -154,6 +154,23 @@ def salvaged(main: Callable[[], Any], folder: str) -> int:
     return 0
 
 
+def options(main: Callable[[], Any], path: str) -> int:
+    """The options of the data source, from the texts of a file: values, or one line that says what is wrong."""
+    from kdump.export.origin import ManifestError
+    from kdump.export.tables import UnknownNameError
+    from kdump.spark.source_options import OptionError, SourceOptions
+
+    said = ""
+    try:
+        found = SourceOptions(json.loads(Path(path).read_text("utf-8")))
+        found.demand_selected()
+        print(found.table, found.columns, found.verify, found.split_size, found.tasks, found.roots, found.is_permissive)
+    except (OptionError, UnknownNameError, ManifestError) as error:
+        said = str(error)
+    assert len(said.splitlines()) <= 1, f"not one line: {said}"
+    return 2 if said else 0
+
+
 CALLS: dict[str, Callable[..., int]] = {
     "@walk": walk,
     "@records": records,
@@ -161,4 +178,5 @@ CALLS: dict[str, Callable[..., int]] = {
     "@resume": resume,
     "@tamper": tamper,
     "@salvaged": salvaged,
+    "@options": options,
 }

@@ -90,6 +90,59 @@ def handed(chance: Chance) -> Case:
     return Case(files, commands, usage=True)
 
 
+_OPTIONS = {
+    "table": [
+        "batches",
+        "records",
+        "findings",
+        "segments",
+        "losses",
+        "commits",
+        "usage",
+        "unread",
+        "replicaDiffs",
+        "x",
+    ],
+    "path": [P, ".", "none", "m.json", "p-*", "s3://bucket/x", "\0", ""],
+    "paths": [f'["{P}"]', "[]", "[1]", "{}", "[" * 50_000, '["a", "m.json"]', "null"],
+    "columns": ["offset", "partition,offset", "x", ",", ""],
+    "timestamps": ["true", "FALSE", "1", ""],
+    "mode": ["failfast", "permissive", "other"],
+    "topics": ["p", "p,q", "*", "[", "p*", ""],
+    "partitions": ["p-0", "0", "p-", "p-99999999999999999999", "p-*"],
+    "fromOffset": ["0", "-1", "9223372036854775807", "9223372036854775808", "1" * 5000, "\u0663", "1_0"],
+    "toOffset": ["0", "5", "x", " 7 "],
+    "fromTime": ["2026-01-01", "-1h", "latest", "1700000000000", "9" * 30, "2026-02-30T00:00Z", "1e9"],
+    "toTime": ["2026-01-01T00:00:00Z", "now", "", "-99999999999d"],
+    "key": ["k", "", "\udcff", "0x6b"],
+    "keyRegex": ["k.*", "(", "(a+)+$", "[[:alpha:]]", "\\", "(?P<n>x)", "a" * 100_000, "(" * 2000 + ")" * 2000],
+    "seek": ["true", "no"],
+    "decoder": ["auto", "none", "java", "offsets"],
+    "shallow": ["true", "x"],
+    "contiguous": ["false"],
+    "noResync": ["true"],
+    "splitSize": ["1", "0", "16k", "1gb", "g", "99999999999g", "-1", "1.5m"],
+    "minPartitions": ["1", "0", "999999999999", "-1"],
+    "maxBatchBytes": ["1", "1m", "b"],
+    "maxUncompressedBytes": ["0", "k"],
+    "owner": ["me"],
+    "spark.sql.x": ["y"],
+    "__internal": ["z"],
+    "unknown": ["1"],
+}
+
+
+def source_options(chance: Chance) -> Case:
+    """Options of the data source: texts that are right, that nearly are, and any text under any name."""
+    given = {"path": P}
+    for name in chance.sample(sorted(_OPTIONS), chance.randrange(6)):
+        texts = _OPTIONS[name] if not chance.lie() else chance.among([*_OPTIONS.values()])
+        given[chance.among([name, name.lower(), name.upper()])] = chance.among(texts)
+    manifest = json.dumps([{"host": "h", "log.dir": "/d", "path": P}]).encode()
+    files = {f"{P}/{LOG}": two_batches(), "m.json": changed(chance, manifest), "options": json.dumps(given).encode()}
+    return Case(files, [["@options", "options"]], usage=True)
+
+
 def follow(chance: Chance) -> Case:
     """Logs that are followed, under any names."""
     files, _ = logs.partition(chance)

@@ -431,6 +431,7 @@ TARGETS: dict[str, Callable[[Chance], Case]] = {
     "runs": state.runs,
     "rows": state.rows,
     "handed": state.handed,
+    "options": state.source_options,
     "follow": state.follow,
     "folded": state.folded,
 }

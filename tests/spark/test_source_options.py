@@ -129,3 +129,11 @@ def test_a_directory_of_log_directories_stands_for_these(tmp_path: Path) -> None
     assert [(root.host, root.log_dir) for root in made.roots] == [("h", "/data/a"), ("h", "/data/b")]
     alone = SourceOptions({"path": str(tmp_path / "disks" / "a")})
     assert [root.path for root in alone.roots] == [str(tmp_path / "disks" / "a")]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[1]", "{}", "no JSON", '["a"'])
+def test_several_paths_are_a_list_of_texts_or_one_line_says_so(text: str) -> None:
+    with pytest.raises(OptionError, match="option paths: ") as raised:
+        SourceOptions({"paths": text})
+    assert len(str(raised.value).splitlines()) == 1
+    assert len(str(raised.value)) < 400
