@@ -38,7 +38,8 @@ _TYPES = {
     "replicaDiffs": "replicaDiff",
 }
 _GROUP_ROWS = 131_072  # of a row group of Parquet
-_GROUP_BYTES = 64 * 1024 * 1024
+_GROUP_BYTES = 32 * 1024 * 1024
+_MOST_ITEMS = 100_000  # headers and the like that are objects of Python at a time, but for those of one row
 _SPECIAL = frozenset(',"\r\n')
 
 
@@ -165,6 +166,24 @@ class _Parquet:
         self._writer.close()
 
 
+def _in_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in parts whose lists have few items together: as objects of Python these are large."""
+    import pyarrow as pa
+
+    lists = [column for column in batch.columns if pa.types.is_list(column.type)]
+    if sum(len(one.flatten()) for one in lists) <= _MOST_ITEMS:
+        yield batch
+        return
+    first = items = 0
+    for at, counts in enumerate(zip(*(one.value_lengths().to_pylist() for one in lists), strict=True)):
+        items += sum(filter(None, counts))
+        if items > _MOST_ITEMS:
+            yield batch.slice(first, at + 1 - first)
+            first, items = at + 1, 0
+    if first < batch.num_rows:
+        yield batch.slice(first)
+
+
 class _Lines:
     """Text, a line for each row."""
 
@@ -174,7 +193,8 @@ class _Lines:
         self._file.write(head.encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._file.writelines(self._line(row).encode() for row in batch.to_pylist())
+        for part in _in_parts(batch):
+            self._file.writelines(self._line(row).encode() for row in part.to_pylist())
 
     def close(self) -> None:
         self._file.flush()

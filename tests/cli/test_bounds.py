@@ -658,3 +658,18 @@ def test_empty_segments_cost_what_segments_cost(one_in: OneIn, tmp_path: Path) -
             (root / "t-0" / f"{base:020}.log").touch()
         spent.append(run("verify", ".", cwd=root, keep=False).cpu)
     assert spent[1] < 7 * spent[0]
+
+
+@needs_kernels
+@pytest.mark.parametrize("layout", ["parquet", "json", "csv"])
+def test_records_of_many_headers_are_exported_a_few_at_a_time(layout: str, tmp_path: Path) -> None:
+    """As objects of Python the headers of all records of a batch would be a thousand times what lies on disk."""
+    one = Record(b"v", b"k", headers=[(b"", None)] * 10_000)
+    for name, count in (("few", 10), ("many", 80)):
+        put_log(tmp_path / name / "t-0", batch(0, [one] * count, codec=ZSTD))
+    few, many = (
+        run("export", "--table", "records", "--format", layout, "--to", f"../{name}-out", ".", cwd=tmp_path / name)
+        for name in ("few", "many")
+    )
+    assert (few.status, many.status) == (0, 0)
+    assert many.memory < few.memory + 80
