@@ -389,13 +389,42 @@ def waits_for(reader: LogReader) -> FirstOpen | None:
         OSError: a snapshot, or a log behind it, cannot be read.
         UnreadableError: a log cannot be.
     """
-    files, end = reader.files, reader.end_offset()
+    return first_open(reader.files, reader.end_offset())
+
+
+class TooMuchToReadError(Exception):
+    """So much of a log lies behind its newest snapshot that it is not read."""
+
+
+def first_open(files: LogFiles, end: int, most: int | None = None) -> FirstOpen | None:
+    """Return the transaction at whose first offset a read_committed consumer stands; None for none.
+
+    Args:
+        files: of the partition.
+        end: of the log, an offset.
+        most: bytes of logs that may be read; None for all.
+
+    Raises:
+        OSError: a snapshot, or a log behind it, cannot be read.
+        UnreadableError: a log cannot be.
+        TooMuchToReadError: more than that would be read.
+    """
     start, known = _newest(files, end)
     if start is None:
         start, known = files.bases[0], Producers.empty(files.bases[0])
     if start == end:
         return earliest_open(known.entries)
+    number, position = _place(files, start)
+    sizes = (files.log(one).size for one in range(number, len(files.bases)))
+    if most is not None and sum(sizes) - position > most:
+        raise TooMuchToReadError
     return earliest_open(_replayed(files, known, start).entries)
+
+
+def _place(files: LogFiles, offset: int) -> tuple[int, int]:
+    """The segment in which to look for an offset, and the position there."""
+    number = max((number for number, base in enumerate(files.bases) if base <= offset), default=0)
+    return number, files.position(number, offset)
 
 
 def _newest(files: LogFiles, end_offset: int) -> tuple[int | None, Producers]:
@@ -416,17 +445,17 @@ def _newest(files: LogFiles, end_offset: int) -> tuple[int | None, Producers]:
 def _replayed(files: LogFiles, known: Producers, start: int) -> Producers:
     """Replay from a snapshot to the end of the log, as far as a broker gets."""
     manager = StateManager(known, start, files.name, "", MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
-    first = max((number for number, base in enumerate(files.bases) if base <= start), default=0)
+    first, position = _place(files, start)
     try:
         for number in range(first, len(files.bases)):
             log = files.log(number)
-            position = files.position(number, start) if number == first else 0
             for window in KafkaWalk(log, log.name, position, log.size, MAX_BATCH_BYTES).windows():
                 ends = window.column(layout.LAST_OFFSET)
                 skipped = next((k for k, last in enumerate(ends) if last >= start), len(ends))
                 count = window.count - skipped
                 if count:
                     manager.step(window.slice(skipped, window.count), count)
+            position = 0
     except BrokerError:
         pass  # a broker does not load the log; verify says so
     return manager.producers()

@@ -16,6 +16,7 @@ from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused
 from kdump.broker.releases import rules_of
 from kdump.find.answers import Answers, BatchRecords, Sentences
+from kdump.find.leads import Leads
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
 from kdump.find.remedies import Remedies
@@ -211,6 +212,7 @@ class Finder:
             self._found.clear()
             if problem is None:
                 yield from self._hole_before(query, answer)
+                answer = self._with_lead(query, answer)
             if problem is not None:
                 yield problem
             yield answer
@@ -297,6 +299,32 @@ class Finder:
         if answer.error is None or not (gone and is_asked) or self._places.is_failure or self._places.limited:
             return answer
         return answer.replace(error=self._sentences.lacking(answer.error, gone))
+
+    def _with_lead(self, query: Query, answer: LookupAnswer) -> LookupAnswer:
+        """Return an answer with what stands there, and what comes next."""
+        offset = query.number if query.ask is Ask.OFFSET else answer.offset
+        place = self._places.batch
+        if place is None and query.ask is Ask.EARLIEST and offset is not None:
+            found = self._lookup.read(offset)
+            place = (found.segment, found.cell(layout.POSITION)) if isinstance(found, FoundBatch) else None
+        if answer.error is not None or offset is None or place is None:
+            return answer
+        lead = self._leads.of(*place, offset)
+        is_before = answer.base_offset is not None and offset < answer.base_offset
+        is_known = not is_before or not self._may_be_lost(offset, answer.file or "")
+        return answer.replace(what=lead.what if is_known else None, next=lead.next, next_committed=lead.next_committed)
+
+    def _may_be_lost(self, offset: int, log: str) -> bool:
+        """Whether the hole that an offset is in may be damage, and not what compaction took."""
+        return not self._remedies.is_sound(log) or self._lost_hole(offset) is not None
+
+    @cached_property
+    def _leads(self) -> Leads:
+        def end() -> int | None:
+            found = self._lookup.end_offset()
+            return found if isinstance(found, int) else None
+
+        return Leads(self._partition, self._limits, end, reads_all=self._scan)
 
     def _hole_before(self, query: Query, answer: LookupAnswer) -> Iterator[Finding]:
         """Yield a hole right before an answer, where its offsets are lost: one of them may have been the answer."""

@@ -14,6 +14,15 @@ class NoAnswer(Enum):
     NO_TIME = auto()  # no record is late enough, or none has a timestamp
 
 
+class OffsetContent(Enum):
+    """What stands at an offset."""
+
+    RECORD = "record"
+    COMPACTED = "compacted"
+    ABORTED = "aborted"
+    CONTROL = "control"
+
+
 class LookupAnswer(Row, name="location"):
     """Where something is, or why it is nowhere."""
 
@@ -37,6 +46,24 @@ class LookupAnswer(Row, name="location"):
     position: int | None = column(Kind.POSITION, "of the batch; null for an end of the log", default=None)
     base_offset: int | None = column(Kind.OFFSET, "of the batch; null for an end of the log", default=None)
     last_offset: int | None = column(Kind.OFFSET, "of the batch; null for an end of the log", default=None)
+    what: OffsetContent | None = column(
+        Kind.WORD,
+        "what stands at the offset that was asked for, or that answers a time: a record, one of an aborted "
+        "transaction, a control record, or none any more, as compaction took it; null where that is not known",
+        words=tuple(one.value for one in OffsetContent),
+        default=None,
+    )
+    next: int | None = column(
+        Kind.OFFSET,
+        "of the next record at or behind that offset, control records left out; null for none, or not known",
+        default=None,
+    )
+    next_committed: int | None = column(
+        Kind.OFFSET,
+        "of the next one that a read_committed consumer gets: behind an open transaction none; null for none, or not "
+        "known",
+        default=None,
+    )
     error: str | None = column(Kind.TEXT, "why there is no answer; null where there is one", default=None)
     partition: str | None = column(
         Kind.PARTITION, "whose answer it is, TOPIC-N; null for a log in a directory of another name", default=None

@@ -9,11 +9,12 @@ from kdump.finding import Severity, Trait
 from kdump.render.commentary import say
 from kdump.render.text.dump import text_writer
 from kdump.render.text.findings import FindingLines
+from kdump.rows.lookup import OffsetContent
 from kdump.words.escape import escape
 from kdump.words.times import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
@@ -106,11 +107,21 @@ def location_line(location: LookupAnswer, *, with_query: bool) -> str:
         ("position", location.position),
         ("baseOffset", location.base_offset),
         ("lastOffset", location.last_offset),
+        *_leads_to(location),
     )
     for name, value in values:
         if value is not None:
             line += f"{name}: {value} "
     return line[:-1]
+
+
+def _leads_to(location: LookupAnswer) -> Iterator[tuple[str, object]]:
+    """Yield what stands at the offset, and what comes next, where that is not simply the record of the answer."""
+    if location.what is None or (location.what is OffsetContent.RECORD and location.next_committed == location.offset):
+        return
+    yield "what", location.what.value
+    yield "next", "none" if location.next is None else location.next
+    yield "nextCommitted", "none" if location.next_committed is None else location.next_committed
 
 
 def iso(timestamp: int) -> str:
