@@ -16,7 +16,6 @@ from kdump.export.log_file import LogFile, Split
 from kdump.export.origin import Origin
 from kdump.export.split import splits_of
 from kdump.export.state import (
-    STATE,
     NotThisExportError,
     demand_asked_for,
     read_notes,
@@ -34,6 +33,7 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.own_tree import STATE
 from kdump.storage.paths import real
 from kdump.value import Value
 from kdump.words.numbers import some_of
@@ -75,6 +75,7 @@ class ExportTarget(Value):
     table: str  # its name
     columns: tuple[TableField, ...]  # of the table
     redactor: Redactor | None = None  # hides what its files have, and their names; None where all may be seen
+    is_noted: bool = True  # what became of each part is noted beside them; of a night there is one list
 
     @property
     def state(self) -> str:
@@ -109,12 +110,17 @@ def plan_of(logs: Iterable[LogFile | OpenFailure], size: int, redactor: Redactor
         redactor: hides what the names of its files say; None where all may be seen.
     """
     found = list(logs)
+    splits = [split for log in distinct(found) for split in splits_of(log, size)]
+    return ExportPlan(tuple(_parts(splits, redactor)), tuple(one for one in found if isinstance(one, OpenFailure)))
+
+
+def distinct(logs: Iterable[LogFile | OpenFailure]) -> list[LogFile]:
+    """Return the logs among some, each once."""
     each: dict[str, LogFile] = {}
-    for log in found:
+    for log in logs:
         if isinstance(log, LogFile):
             each.setdefault(real(log.path), log)
-    splits = [split for log in each.values() for split in splits_of(log, size)]
-    return ExportPlan(tuple(_parts(splits, redactor)), tuple(one for one in found if isinstance(one, OpenFailure)))
+    return list(each.values())
 
 
 def _parts(splits: Iterable[Split], redactor: Redactor | None) -> list[ExportPart]:
@@ -294,7 +300,8 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
         result = result.replace(
             path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, result.problems))
         )
-    note(target, result)
+    if target.is_noted:
+        note(target, result)
     return result
 
 
