@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, session
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.nights import demand_update, nights_options, open_night, say_night
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option
@@ -34,12 +36,13 @@ from kdump.verdict_status import VerdictStatus
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from kdump.checks.replicas import LocalReplicas
-    from kdump.export.job import ExportTarget
+    from kdump.checks.kept_segments import KeptSegments
+    from kdump.export.job import ExportTarget, Result
+    from kdump.export.nights import Night, NightTables
     from kdump.export.origin import Origins
     from kdump.export.verdict_files import VerdictFiles
 
@@ -103,6 +106,7 @@ _TABLES = [
     show_default=True,
     help="Format of the files.",
 )
+@nights_options
 @option("--columns", group="Selection", metavar="NAMES", help="Only these columns, with commas between them.")
 @option(
     "--decoder",
@@ -128,6 +132,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
     something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 12 refused, 2 wrong use.
     """
+    demand_update(given)
     named, roots = selected_roots(given, [os.fspath(path) for path in given["paths"]])
     demand_arrow()
     from kdump.export.origin import Origins, read_roots
@@ -189,7 +194,11 @@ class _Export:
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()
         self._rows = self._files = 0
-        self._verdict_files: VerdictFiles | None = None
+        self._verdict_files: VerdictFiles | NightTables | None = None
+        self._night: Night | None = None
+        if given["update"]:
+            self._target = self._target.replace(is_noted=False)
+            self._night = open_night(given["directory"], self._asked, given)
         tell_so_far(self._bar, self._so_far)
         self._was_there = os.path.lexists(given["directory"])
 
@@ -211,7 +220,10 @@ class _Export:
             self._hide()
             fail(str(error))
         self._hide()
-        if self._unchecked and not self._files:
+        if self._night is not None:
+            self._night.end(self._outcome.exit)
+            say_night(self._night)
+        elif self._unchecked and not self._files:
             self._leave_nothing()
         for path, count in self._errors.items():
             say(f"kdump: {path}: {counted(count, 'error')}; kdump verify tells them")
@@ -240,6 +252,19 @@ class _Export:
             given["max_uncompressed_bytes"],
         )
         logs = list(logs_of(self._paths, self._origins, WantedLogs()))
+        engine = LocalExport(given["jobs"])
+        if spark is not None:
+            from kdump.spark.jobs import ExportEngine
+
+            engine = ExportEngine(spark)
+        if self._night is not None:
+            from kdump.export.nights import split_night
+
+            for one in logs:
+                if isinstance(one, OpenFailure):
+                    self._problem(one)
+            self._written(split_night(self._night, target, logs, self._origins, engine, options))
+            return
         plan = begun(target, self._asked, logs, self._paths)
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
             plan = plan_of(logs, SPLIT_SIZE[target.table], target.redactor)
@@ -249,13 +274,12 @@ class _Export:
         for problem in plan.problems:
             self._problem(problem)
         written = done(target)
-        engine = LocalExport(given["jobs"])
-        if spark is not None:
-            from kdump.spark.jobs import ExportEngine
-
-            engine = ExportEngine(spark)
         rest = [part for part in plan.parts if part.name not in written]
-        for one in (*written.values(), *engine.write(rest, target, options)):
+        self._written(chain(written.values(), engine.write(rest, target, options)))
+
+    def _written(self, results: Iterable[Result | Progress]) -> None:
+        """Take what becomes of pieces."""
+        for one in results:
             if isinstance(one, Progress):
                 self._show(one)
                 continue
@@ -280,6 +304,7 @@ class _Export:
 
     def _verdicts(self, spark: SparkSession | None) -> None:
         from kdump.checks.options import VerifyOptions
+        from kdump.checks.replicas import LocalReplicas
         from kdump.checks.table_items import table_items
         from kdump.export.tables import STATE_TABLES, UNREAD_TABLE
 
@@ -292,11 +317,6 @@ class _Export:
         if self._target.table == UNREAD_TABLE:
             self._unread(spark)
             return
-        engine: LocalReplicas | None = None
-        if spark is not None:
-            from kdump.spark.jobs import VerifyEngine
-
-            engine = VerifyEngine(spark)
         options = VerifyOptions(
             jobs=self._given["jobs"],
             progress=self._bar is not None,
@@ -304,7 +324,19 @@ class _Export:
             max_uncompressed_bytes=self._given["max_uncompressed_bytes"],
             of_hosts=self._origins.names_hosts,
         )
+        kept: KeptSegments | None = None
+        if self._night is not None:
+            from kdump.checks.kept_segments import KeptSegments
+
+            kept = KeptSegments(self._night.store, options)
+        engine = LocalReplicas(kept)
+        if spark is not None:
+            from kdump.spark.jobs import VerifyEngine
+
+            engine = VerifyEngine(spark, kept)
         self._through(table_items(self._target.table, self._paths, options, engine))
+        if kept is not None and self._night is not None:
+            self._night.files, self._night.size = kept.files, kept.size
 
     def _state(self, spark: SparkSession | None) -> None:
         """What internal topics come to."""
@@ -358,7 +390,14 @@ class _Export:
         from kdump.export.verdict_files import VerdictFiles
         from kdump.export.verdicts import UnreadFound
 
-        files = self._verdict_files = VerdictFiles(self._target, self._origins, self._asked)
+        files: VerdictFiles | NightTables
+        if self._night is None:
+            files = VerdictFiles(self._target, self._origins, self._asked)
+        else:
+            from kdump.export.nights import NightTables
+
+            files = NightTables(self._night, [self._target], self._origins)
+        self._verdict_files = files
         for item in files.through(items):
             if isinstance(item, Progress):
                 self._show(item)

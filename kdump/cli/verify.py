@@ -26,6 +26,7 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.inputs import only_node
+from kdump.cli.options.nights import demand_update, nights_options, open_night, say_night
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
@@ -38,7 +39,7 @@ from kdump.render.commentary import say, write
 from kdump.rows.steps import Step
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
-from kdump.storage.paths import base_name, is_remote
+from kdump.storage.paths import absolute, base_name, is_remote
 from kdump.storage.refusal import RefusedError
 from kdump.tally import Tally
 from kdump.verdict_status import LOSS, VerdictStatus, status_of
@@ -52,10 +53,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from kdump.checks.kept_segments import KeptSegments
     from kdump.checks.known import KnownLosses
     from kdump.checks.replicas import LocalReplicas
     from kdump.checks.scrub import LocalScrub
     from kdump.cli.show import Sink
+    from kdump.export.nights import Night
     from kdump.export.origin import Root
     from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
@@ -156,6 +159,7 @@ _TABLES = ("findings", "segments", "losses")
     metavar="DIR",
     help="Also write findings, segments and a summary as Parquet.",
 )
+@nights_options
 @notes_option
 @option("--no-fold", group="What is shown", is_flag=True, help="Show all findings, however many are alike.")
 @option(
@@ -198,6 +202,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     named = [os.fspath(path) for path in given["paths"]]
     if given["with_host"] and given["layout"] != "html":
         raise click.UsageError("--with-host has a meaning with --format html only.")
+    demand_update(given)
+    if given["update"] and given["to"] is None:
+        raise click.UsageError("--update has a meaning with --to only.")
     if given["scrub"] is not None:
         _demand_scrub(given, named)
     elif given["accept"] or given["seconds"] is not None:
@@ -260,10 +267,17 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
         node=None if given["topics"] or given["topic_partitions"] else only_node(),
         **predictions,
     )
-    items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
+    night = _night(given, paths) if given["update"] else None
+    kept: KeptSegments | None = None
+    if night is not None:
+        from kdump.checks.kept_segments import KeptSegments
+
+        kept = KeptSegments(night.store, options)
+    items = _items(paths, options, spark, replicas=given["replicas"], kept=kept)
     if spark is not None or given["to"] is not None:
-        items = _with_tables(items, named, roots, given["to"], disks, redactor)
+        out = None if night is not None else given["to"]
+        items = _with_tables(items, named, roots, out, disks, redactor=redactor, night=night)
     if known is not None:
         items = known.through(items)
     copies = _Copies()
@@ -272,6 +286,10 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
         show(copies.through(items), sink, outcome, bar, redactor, hides_bar=False)
     except SparkFailedError as error:
         fail(str(error))
+    if night is not None and kept is not None:
+        night.files, night.size = kept.files, kept.size
+        night.end(outcome.exit)
+        say_night(night)
     hint = "" if given["replicas"] or redactor is not None else copies.hint(paths)
     if hint and not given["quiet"] and given["layout"] == "text":
         say(f"kdump: {hint}")
@@ -282,6 +300,15 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     elif bar is not None and sys.stdout.isatty():
         _say_pace(copies.size, time.monotonic() - began)
     return outcome
+
+
+def _night(given: dict[str, Any], paths: Sequence[str]) -> Night:
+    """Return the store of --to, held by this run."""
+    demand_arrow()
+    demand_outside(given["to"], paths, "--to")
+    names = ("shallow", "no_resync", "contiguous", "replicas", "max_batch_bytes", "max_uncompressed_bytes")
+    asked: dict[str, object] = {"verb": "verify", "paths": [absolute(path) for path in paths]}
+    return open_night(given["to"], {**asked, **{name: given[name] for name in names}}, given)
 
 
 def _demand_gate(given: dict[str, Any]) -> None:
@@ -452,20 +479,25 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _items(
-    paths: Sequence[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool
+    paths: Sequence[str],
+    options: VerifyOptions,
+    spark: SparkSession | None,
+    *,
+    replicas: bool,
+    kept: KeptSegments | None,
 ) -> Iterator[Item]:
-    more: tuple[LocalReplicas, ...] = ()
+    engine: LocalReplicas | None = None
     if spark is not None:
         from kdump.spark.jobs import VerifyEngine
 
-        more = (VerifyEngine(spark),)
+        engine = VerifyEngine(spark, kept)
     if replicas:
-        from kdump.checks.replicas import compare
+        from kdump.checks.replicas import LocalReplicas, compare
 
-        return compare(paths, options, *more)
-    from kdump.checks.run import verify
+        return compare(paths, options, engine or LocalReplicas(kept))
+    from kdump.checks.run import LocalVerify, verify
 
-    return verify(paths, options, *more)
+    return verify(paths, options, engine or LocalVerify(kept))
 
 
 def _hosts_of(roots: Sequence[Root] | None, redactor: Redactor | None) -> Callable[[str], str]:
@@ -576,7 +608,9 @@ def _with_tables(
     roots: Sequence[Root] | None,
     out: str | None,
     disks: list[LogDirRow],
+    *,
     redactor: Redactor | None,
+    night: Night | None,
 ) -> Iterator[Item]:
     """Return items that are counted as they go by, and written as tables.
 
@@ -587,6 +621,7 @@ def _with_tables(
         out: directory of the tables; None for no tables.
         disks: takes what each log directory comes to, at the end.
         redactor: hides what the tables have; None where all may be seen.
+        night: keeps the tables; None where all are written.
     """
     demand_arrow()
     from kdump.export.job import ExportTarget
@@ -600,6 +635,16 @@ def _with_tables(
     origins = Origins(roots)
     summary = Summary(origins, redactor)
     items = summary.through(items)
+    if night is not None:
+        from kdump.export.nights import NightTables
+
+        directory = night.store.directory
+        places = {**{table: table for table in _TABLES}, "partitionSummary": "summary"}
+        targets = [
+            ExportTarget(os.path.join(directory, place), "parquet", table, columns_of(table))
+            for table, place in places.items()
+        ]
+        items = NightTables(night, targets, origins).through(items)
     if out is not None:
         for place in (out, *(os.path.join(out, table) for table in (*_TABLES, "summary"))):
             demand_outside(place, [root.path for root in roots], "--to")
