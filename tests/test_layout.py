@@ -42,6 +42,7 @@ HELD = {
     "tests/checks/test_causes.py": "broker.foreign checks.causes checks.log_start_reason format.batch.text_mode",
     "tests/checks/test_losses.py": "format.record.wrapper render.text.losses",
     "tests/storage/test_evidence.py": "storage.evidence",
+    "tests/cli/test_metrics.py": "cli.options.metrics metrics",
     "tests/nights/test_nights.py": (
         "checks.kept_nothing checks.kept_segments cli.options.nights export.nights nights.present rows.nights"
     ),

@@ -21,12 +21,14 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, session
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.metrics import figures_of, metrics_option, write_figures
 from kdump.cli.options.nights import demand_update, nights_options, open_night, say_night
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.cli.so_far import tell_so_far
 from kdump.exit_status import Exit
+from kdump.finding import Severity
 from kdump.item import Progress
 from kdump.render.commentary import answer, fail_to_write, say
 from kdump.storage.file_source import OpenFailure
@@ -107,6 +109,7 @@ _TABLES = [
     help="Format of the files.",
 )
 @nights_options
+@metrics_option
 @option("--columns", group="Selection", metavar="NAMES", help="Only these columns, with commas between them.")
 @option(
     "--decoder",
@@ -195,6 +198,7 @@ class _Export:
         self._errors: Counter[str] = Counter()
         self._rows = self._files = 0
         self._verdict_files: VerdictFiles | NightTables | None = None
+        self._figures = figures_of(given, paths, "export", given["table"])
         self._night: Night | None = None
         if given["update"]:
             self._target = self._target.replace(is_noted=False)
@@ -205,7 +209,7 @@ class _Export:
     def run(self, spark: SparkSession | None) -> None:
         """Write the table, say what became of it, and end the process."""
         from kdump.export.state import NotThisExportError
-        from kdump.export.tables import SPLIT_TABLES
+        from kdump.export.tables import SPLIT_TABLES, UNREAD_TABLE
         from kdump.spark.errors import SparkFailedError
 
         try:
@@ -225,6 +229,12 @@ class _Export:
             say_night(self._night)
         elif self._unchecked and not self._files:
             self._leave_nothing()
+        if self._figures is not None:
+            self._figures.rows = self._rows
+            self._figures.read = None if self._night is None else self._night.size
+            if self._target.table in SPLIT_TABLES or self._target.table == UNREAD_TABLE:
+                self._figures.unchecked = self._unchecked
+        write_figures(self._figures, self._given, self._outcome.exit)
         for path, count in self._errors.items():
             say(f"kdump: {path}: {counted(count, 'error')}; kdump verify tells them")
         self._end()
@@ -238,7 +248,7 @@ class _Export:
             os.rmdir(self._target.directory)  # noqa: PTH106
 
     def _split_table(self, spark: SparkSession | None) -> None:
-        from kdump.export.job import LocalExport, begin, begun, done, newer_than, plan_of
+        from kdump.export.job import LocalExport, begin, begun, distinct, done, newer_than, plan_of
         from kdump.export.read import ReadOptions
         from kdump.export.split import SPLIT_SIZE, WantedLogs, logs_of
 
@@ -252,6 +262,8 @@ class _Export:
             given["max_uncompressed_bytes"],
         )
         logs = list(logs_of(self._paths, self._origins, WantedLogs()))
+        if self._figures is not None:
+            self._figures.bytes = sum(log.size for log in distinct(logs))
         engine = LocalExport(given["jobs"])
         if spark is not None:
             from kdump.spark.jobs import ExportEngine
@@ -285,6 +297,9 @@ class _Export:
                 continue
             self._rows += one.rows
             self._files += one.rows > 0
+            if self._figures is not None:
+                for code, count in one.codes:
+                    self._figures.found(Severity.ERROR, code, count)
             if one.errors:
                 self._outcome.damaged()
                 self._errors[one.path] += one.errors
@@ -398,6 +413,8 @@ class _Export:
 
             files = NightTables(self._night, [self._target], self._origins)
         self._verdict_files = files
+        if self._figures is not None:
+            items = self._figures.through(items)
         for item in files.through(items):
             if isinstance(item, Progress):
                 self._show(item)

@@ -26,6 +26,7 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.inputs import only_node
+from kdump.cli.options.metrics import figures_of, metrics_option, write_figures
 from kdump.cli.options.nights import demand_update, nights_options, open_night, say_night
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Root
     from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
+    from kdump.metrics import Figures
     from kdump.redact import Redactor
     from kdump.render.html.sections import ReportOrigin
     from kdump.render.progress import Bar
@@ -160,6 +162,7 @@ _TABLES = ("findings", "segments", "losses")
     help="Also write findings, segments and a summary as Parquet.",
 )
 @nights_options
+@metrics_option
 @notes_option
 @option("--no-fold", group="What is shown", is_flag=True, help="Show all findings, however many are alike.")
 @option(
@@ -250,6 +253,7 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     is_gate = given["fail_on"] == LOSS  # it reads too little for many machines to share
     spark = None if is_gate else session(given, paths)
     outcome = status_of(given["fail_on"])
+    figures = figures_of(given, paths, "verify", replicas=given["replicas"])
     bar = bar_of("verify", quiet=given["quiet"])
     from kdump.cli.options.broker import topic_policies
 
@@ -269,17 +273,15 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     )
     disks: list[LogDirRow] = []
     night = _night(given, paths) if given["update"] else None
-    kept: KeptSegments | None = None
-    if night is not None:
-        from kdump.checks.kept_segments import KeptSegments
-
-        kept = KeptSegments(night.store, options)
+    kept = None if night is None else _kept(night, options)
     items = _items(paths, options, spark, replicas=given["replicas"], kept=kept)
     if spark is not None or given["to"] is not None:
         out = None if night is not None else given["to"]
         items = _with_tables(items, named, roots, out, disks, redactor=redactor, night=night)
     if known is not None:
         items = known.through(items)
+    if figures is not None:
+        items = figures.through(items)
     copies = _Copies()
     sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin, _hosts_of(roots, redactor))
     try:
@@ -287,9 +289,8 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     except SparkFailedError as error:
         fail(str(error))
     if night is not None and kept is not None:
-        night.files, night.size = kept.files, kept.size
-        night.end(outcome.exit)
-        say_night(night)
+        _end_night(night, kept, figures, outcome.exit)
+    write_figures(figures, given, outcome.exit)
     hint = "" if given["replicas"] or redactor is not None else copies.hint(paths)
     if hint and not given["quiet"] and given["layout"] == "text":
         say(f"kdump: {hint}")
@@ -309,6 +310,22 @@ def _night(given: dict[str, Any], paths: Sequence[str]) -> Night:
     names = ("shallow", "no_resync", "contiguous", "replicas", "max_batch_bytes", "max_uncompressed_bytes")
     asked: dict[str, object] = {"verb": "verify", "paths": [absolute(path) for path in paths]}
     return open_night(given["to"], {**asked, **{name: given[name] for name in names}}, given)
+
+
+def _kept(night: Night, options: VerifyOptions) -> KeptSegments:
+    """Return what segments showed in the nights before."""
+    from kdump.checks.kept_segments import KeptSegments
+
+    return KeptSegments(night.store, options)
+
+
+def _end_night(night: Night, kept: KeptSegments, figures: Figures | None, code: int) -> None:
+    """Let what was written be the present state."""
+    night.files, night.size = kept.files, kept.size
+    night.end(code)
+    say_night(night)
+    if figures is not None:
+        figures.read = night.size
 
 
 def _demand_gate(given: dict[str, Any]) -> None:
@@ -434,7 +451,10 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
 
         more = (ScrubEngine(spark),)
     origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
+    figures = figures_of(given, [*paths, *options.accept], "scrub")
     items = scrub(paths, options, *more)
+    if figures is not None:
+        items = figures.through(items)
     sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin)
     try:
         show(_noting(items, told), sink, outcome, bar, redactor, hides_bar=False)
@@ -443,6 +463,7 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     except LedgerError as error:
         say(f"kdump: {error}")
         sys.exit(Exit.LOCKED if error.is_locked else Exit.REFUSED if error.is_refused else Exit.FAILED)
+    write_figures(figures, given, outcome.exit)
     if told and told[0].left and not given["quiet"]:
         left = counted(told[0].left, "segment")
         say(f"kdump: {left} not reached in the time of --for: the next run begins there")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -65,6 +66,7 @@ class Result(Value):
     errors: int  # findings of that severity in its piece of the log
     path: str  # of the log; of the file, for a table of verdicts
     problems: tuple[str, ...]  # lines about what could not be read
+    codes: tuple[tuple[str, int], ...] = ()  # of these findings, and how many of each
 
 
 class ExportTarget(Value):
@@ -264,9 +266,16 @@ def done(target: ExportTarget) -> dict[str, Result]:
         RefusedError: somebody else may have written one.
     """
     return {
-        facts["name"]: Result(**{**facts, "problems": tuple(facts["problems"])})
+        facts["name"]: Result(**{**facts, **{name: tuple(map(_tuple, facts.get(name, ()))) for name in _SEVERAL}})
         for facts in read_notes(target.directory)
     }
+
+
+_SEVERAL = ("problems", "codes")
+
+
+def _tuple(one: Any) -> Any:  # noqa: ANN401 (JSON)
+    return tuple(one) if isinstance(one, list) else one
 
 
 def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> Result:
@@ -280,11 +289,11 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
     from kdump.export.read import read_split
 
     problems: list[OpenFailure] = []
-    errors = rows = 0
+    rows = 0
+    codes: Counter[str] = Counter()
 
     def report(finding: Finding) -> None:
-        nonlocal errors
-        errors += finding.severity is Severity.ERROR
+        codes[finding.code.name] += finding.severity is Severity.ERROR
 
     batches = read_split(part.split, options, problems.append, report)
     first = next(batches, None)
@@ -295,7 +304,15 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
                 rows += batch.num_rows
                 file.write(batch)
                 batch = next(batches, None)
-    result = Result(part.name, rows, errors, part.split.log.path, tuple(one.sentence for one in problems))
+    found = tuple(sorted((+codes).items()))
+    result = Result(
+        part.name,
+        rows,
+        sum(codes.values()),
+        part.split.log.path,
+        problems=tuple(one.sentence for one in problems),
+        codes=found,
+    )
     if target.redactor is not None:
         result = result.replace(
             path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, result.problems))
@@ -325,7 +342,11 @@ def withdraw(target: ExportTarget, result: Result) -> None:
 
 def _values(result: Result) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(result, name) for name in Result.__match_args__}
-    return {**values, "problems": list(result.problems)}
+    return {**values, **{name: [*map(_list, values[name])] for name in _SEVERAL}}
+
+
+def _list(one: object) -> object:
+    return list(one) if isinstance(one, tuple) else one
 
 
 class LocalExport:

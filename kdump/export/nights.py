@@ -8,7 +8,7 @@ takes the place of a file lies beside it until the list of the present state has
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from kdump.export.arrow import from_rows
@@ -122,7 +122,7 @@ def split_night(
         known = store.unchanged(table, group, thing, sight)
         if known is not None:
             night.parts.append(known)
-            yield Result(thing, known.rows, known.errors, known.path, ())
+            yield Result(thing, known.rows, known.errors, known.path, problems=(), codes=known.codes)
             continue
         part = Part(
             table,
@@ -168,7 +168,9 @@ class _Left:
         files = (*part.files, (path, result.rows)) if result.rows else part.files
         # what a disk or a limit kept back may be read next time; and damage at the end is judged by other files, too
         is_sure = not result.problems and not (result.errors and log.next_base is None)
-        part = part.replace(files=files, errors=part.errors + result.errors, sight=part.sight if is_sure else "")
+        codes = Counter(dict(part.codes)) + Counter(dict(result.codes))
+        sight = part.sight if is_sure else ""
+        part = part.replace(files=files, codes=tuple(sorted(codes.items())), sight=sight)
         self._made[part.path] = part
         self._left[part.path] -= 1
         if not self._left[part.path]:

@@ -78,7 +78,8 @@ _NOTE_RULE = fields(
         "errors": _COUNT,
         "path": text,
         "problems": items(text),
-    }
+    },
+    {"codes": items(each_of(_of_form("[A-Z][0-9]{2}"), _COUNT))},
 )
 
 

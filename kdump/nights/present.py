@@ -61,12 +61,18 @@ class Part(Value):
     read_at: int  # when its bytes were read, ms since the epoch
     path: str  # of the log or the directory
     files: tuple[tuple[str, int], ...]  # their files, below the directory of the store, and how many rows each has
-    errors: int = 0  # findings of that severity that were met while they were made
+    # codes of findings of severity error that were met while they were made, and how many of each
+    codes: tuple[tuple[str, int], ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What tells it from all others."""
         return self.table, self.group, self.thing
+
+    @property
+    def errors(self) -> int:
+        """How many such findings."""
+        return sum(count for _, count in self.codes)
 
     @property
     def rows(self) -> int:
@@ -102,7 +108,7 @@ _RULE = fields(
                 _COUNT,
                 text,
                 items(each_of(_of_form(_FILE), _COUNT)),
-                _COUNT,
+                items(each_of(_of_form(r"[A-Z][0-9]{2}"), _COUNT)),
             )
         ),
     }
@@ -140,8 +146,8 @@ def read_present(directory: str, name: str = PRESENT) -> dict[str, Any] | None:
 def parts_of(present: Mapping[str, Any]) -> list[Part]:
     """Return the parts of a list that `read_present` has returned."""
     return [
-        Part(*(*facts, tuple((path, rows) for path, rows in files), errors))
-        for *facts, files, errors in present["parts"]
+        Part(*(*facts, tuple((path, rows) for path, rows in files), tuple((code, count) for code, count in codes)))
+        for *facts, files, codes in present["parts"]
     ]
 
 
@@ -343,7 +349,7 @@ class Store:
 
     def _write_list(self, name: str, parts: Iterable[Part]) -> None:
         rows = [
-            [one.table, one.group, one.thing, one.base, one.sight, one.read_at, one.path, list(one.files), one.errors]
+            [one.table, one.group, one.thing, one.base, one.sight, one.read_at, one.path, list(one.files), one.codes]
             for one in parts
         ]
         with folder_in(self.directory, STATE) as state:

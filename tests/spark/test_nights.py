@@ -56,6 +56,20 @@ def test_engines_take_turns_at_one_store(tmp_path: Path, verb: str) -> None:
     assert on_disk(tmp_path / "store") == before
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_figures_of_spark_are_those_of_one_machine(tmp_path: Path, verb: str) -> None:
+    data = node(tmp_path / "data")
+    CHANGES["damage"](data)
+    rest()
+    found = []
+    for at, engine in enumerate((SPARK, ())):
+        file = tmp_path / f"{at}.prom"
+        night(verb, data, tmp_path / str(at), "--metrics", str(file), *engine)
+        found.append([line for line in file.read_text().splitlines() if "seconds" not in line])
+    assert found[0] == found[1]
+    assert any('code="B01"' in line for line in found[0])
+
+
 def test_a_table_is_read_by_the_list(tmp_path: Path, spark: SparkSession) -> None:
     data, store = node(tmp_path / "data"), tmp_path / "store"
     night("verify", data, store)

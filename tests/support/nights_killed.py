@@ -1,8 +1,8 @@
 """Nights that are killed at random moments, each in a process of its own: `python -m tests.support.nights_killed`.
 
-After each kill the list of the store must be whole: every file of it there, with its rows. The night after the last kill
-must have the tables of a fresh run, and leave no file that no list has. With `--engine spark` the driver and its JVM are
-killed, a new JVM for each run: 20 kills take some minutes.
+After each kill the list of the store must be whole: every file of it there, with its rows. The night after the last
+kill must have the tables of a fresh run, and leave no file that no list has. With `--engine spark` the driver and its
+JVM are killed, a new JVM for each run: 20 kills take some minutes.
 """
 
 from __future__ import annotations
