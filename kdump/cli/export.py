@@ -22,7 +22,15 @@ from kdump.cli.options.common import (
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, session
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.metrics import figures_of, metrics_option, write_figures
-from kdump.cli.options.nights import demand_update, nights_options, open_night, say_night
+from kdump.cli.options.nights import (
+    below_host,
+    demand_update,
+    host_option,
+    nights_options,
+    open_night,
+    say_night,
+    without_host,
+)
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option
@@ -109,6 +117,7 @@ _TABLES = [
     help="Format of the files.",
 )
 @nights_options
+@host_option
 @metrics_option
 @option("--columns", group="Selection", metavar="NAMES", help="Only these columns, with commas between them.")
 @option(
@@ -142,6 +151,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     roots = read_roots(named) if roots is None else roots
     paths = [root.path for root in roots]
+    given["directory"] = below_host(given, given["directory"], roots)
     try:
         demand_outside(given["directory"], paths, "--to")
         export = _Export(given, paths, Origins(roots))
@@ -174,6 +184,7 @@ class _Export:
             columns = columns_of(given["table"], None if names is None else [name.strip() for name in names.split(",")])
         except UnknownNameError as error:
             raise click.BadParameter(str(error), param_hint="--columns") from None
+        columns = without_host(columns, given)
         if given["kind"] == "parquet" and not any(column.name not in FOLDERS for column in columns):
             raise click.BadParameter(
                 "topic and partition are in the names of directories, and no file of Parquet has them: name one more",

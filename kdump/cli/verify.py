@@ -27,7 +27,15 @@ from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.inputs import only_node
 from kdump.cli.options.metrics import figures_of, metrics_option, write_figures
-from kdump.cli.options.nights import demand_update, nights_options, open_night, say_night
+from kdump.cli.options.nights import (
+    below_host,
+    demand_update,
+    host_option,
+    nights_options,
+    open_night,
+    say_night,
+    without_host,
+)
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
@@ -61,6 +69,7 @@ if TYPE_CHECKING:
     from kdump.cli.show import Sink
     from kdump.export.nights import Night
     from kdump.export.origin import Root
+    from kdump.export.tables import TableField
     from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
     from kdump.metrics import Figures
@@ -162,6 +171,7 @@ _TABLES = ("findings", "segments", "losses")
     help="Also write findings, segments and a summary as Parquet.",
 )
 @nights_options
+@host_option
 @metrics_option
 @notes_option
 @option("--no-fold", group="What is shown", is_flag=True, help="Show all findings, however many are alike.")
@@ -248,6 +258,7 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     known = _known(given["known"])
     named, roots = selected_roots(given, named)
     paths = named if roots is None else [root.path for root in roots]
+    given["to"] = below_host(given, given["to"], roots)
     redactor = redactor_of(given, paths)
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     is_gate = given["fail_on"] == LOSS  # it reads too little for many machines to share
@@ -276,8 +287,12 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     kept = None if night is None else _kept(night, options)
     items = _items(paths, options, spark, replicas=given["replicas"], kept=kept)
     if spark is not None or given["to"] is not None:
+        demand_arrow()
+        from kdump.export.tables import SUMMARY_TABLE, columns_of
+
         out = None if night is not None else given["to"]
-        items = _with_tables(items, named, roots, out, disks, redactor=redactor, night=night)
+        columns = {table: without_host(columns_of(table), given) for table in (*_TABLES, SUMMARY_TABLE)}
+        items = _with_tables(items, named, roots, out, columns, disks=disks, redactor=redactor, night=night)
     if known is not None:
         items = known.through(items)
     if figures is not None:
@@ -406,6 +421,7 @@ _NOT_OF_SCRUB = (
     "now",
     "replicas",
     "to",
+    "host",
     "topics",
     "topic_partitions",
 )
@@ -628,8 +644,9 @@ def _with_tables(
     named: Sequence[str],
     roots: Sequence[Root] | None,
     out: str | None,
-    disks: list[LogDirRow],
+    columns: dict[str, tuple[TableField, ...]],
     *,
+    disks: list[LogDirRow],
     redactor: Redactor | None,
     night: Night | None,
 ) -> Iterator[Item]:
@@ -640,6 +657,7 @@ def _with_tables(
         named: the paths as the user wrote them.
         roots: what they stand for; None where no manifest is among them.
         out: directory of the tables; None for no tables.
+        columns: of each table.
         disks: takes what each log directory comes to, at the end.
         redactor: hides what the tables have; None where all may be seen.
         night: keeps the tables; None where all are written.
@@ -648,7 +666,6 @@ def _with_tables(
     from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins, read_roots
     from kdump.export.state import NotThisExportError
-    from kdump.export.tables import columns_of
     from kdump.export.verdict_files import Summary, VerdictFiles
     from kdump.storage.own_files import own_place
 
@@ -662,7 +679,7 @@ def _with_tables(
         directory = night.store.directory
         places = {**{table: table for table in _TABLES}, "partitionSummary": "summary"}
         targets = [
-            ExportTarget(os.path.join(directory, place), "parquet", table, columns_of(table))
+            ExportTarget(os.path.join(directory, place), "parquet", table, columns[table])
             for table, place in places.items()
         ]
         items = NightTables(night, targets, origins).through(items)
@@ -672,17 +689,23 @@ def _with_tables(
         try:
             own_place(out, sticky=False)
             for table in _TABLES:
-                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
+                target = ExportTarget(os.path.join(out, table), "parquet", table, columns[table], redactor)
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}")
-    return _summed(items, summary, out, disks)
+    return _summed(items, summary, out, columns, disks)
 
 
-def _summed(items: Iterator[Item], summary: Summary, out: str | None, disks: list[LogDirRow]) -> Iterator[Item]:
+def _summed(
+    items: Iterator[Item],
+    summary: Summary,
+    out: str | None,
+    columns: dict[str, tuple[TableField, ...]],
+    disks: list[LogDirRow],
+) -> Iterator[Item]:
     yield from items
     disks.extend(summary.disks())
     if out is not None:
-        summary.write(os.path.join(out, "summary"))
+        summary.write(os.path.join(out, "summary"), columns["partitionSummary"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdump.export.arrow import from_rows
@@ -21,6 +22,7 @@ from kdump.item import PartitionChecked, Progress
 from kdump.nights.known import mark_of, sight_of
 from kdump.nights.present import Part, file_name
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.paths import absolute
 from kdump.storage.segment import sibling
 
 if TYPE_CHECKING:
@@ -61,6 +63,17 @@ class Night:
         self._prunes, self.held_back = prunes, False
         self.is_whole = False
 
+    def _is_meant(self, path: str) -> bool:
+        """Whether a path lies below those of this run: of others it says nothing."""
+        from fnmatch import fnmatchcase
+
+        places = Path(absolute(path)).parts
+        for root in self.store.paths:
+            wanted = Path(root).parts
+            if len(wanted) <= len(places) and all(map(fnmatchcase, places, wanted)):
+                return True
+        return False
+
     def has(self, group: str, base: int | None = None) -> None:
         """Take note of a partition that is there, and of a segment of it."""
         before = self._there.get(group)
@@ -74,11 +87,10 @@ class Night:
         """
         store = self.store
         gone, unseen = store.vanished(self.parts, self._there, self.unseen)
-        if self.is_whole:
-            gone = []
         # where something could not be looked at nobody knows what has vanished
         self.held_back = self._prunes and bool(self.unseen)
-        parts = [*self.parts, *unseen, *([] if self._prunes and not self.unseen else gone)]
+        is_removed = self.is_whole or (self._prunes and not self.unseen)
+        parts = [*self.parts, *unseen, *(one for one in gone if not (is_removed and self._is_meant(one.path)))]
         run = store.run.replace(
             ended_at=store.clock(),
             files=self.files,
@@ -221,6 +233,11 @@ class NightTables:
             table.rest()
 
 
+def _directory(row: Row) -> str:
+    """The partition directory that a row is about, by its usual name; nothing for a row of none."""
+    return "" if row["topic"] is None else f"{row['topic']}-{row['partition']}"
+
+
 class _Table:
     """One of these tables."""
 
@@ -286,7 +303,7 @@ class _Table:
             base=None,
             sight=sight,
             read_at=store.run.started_at,
-            path=str(rows[0]["logDir"] or ""),
+            path=os.path.join(str(rows[0]["logDir"] or ""), _directory(rows[0])),
             files=((inside, len(rows)),),
         )
         self._night.parts.append(made)

@@ -169,6 +169,7 @@ class Store:
         reread_after: seconds after which bytes are read again, though nothing shows a change.
 
     Attributes:
+        paths: that this run is about, absolute.
         run: the row of this run, without what is known at its end.
         before: the parts of the present state.
 
@@ -183,6 +184,7 @@ class Store:
         import socket
 
         self.directory, self._asked = directory, asked
+        self.paths: list[str] = [str(one) for one in asked.get("paths", ())]  # type: ignore[attr-defined]
         self._lock = self._held()
         try:
             self.now = time.time_ns()

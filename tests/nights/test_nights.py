@@ -10,6 +10,7 @@ import time
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -282,6 +283,52 @@ def test_a_file_of_rows_that_was_removed_is_written_again(tmp_path: Path) -> Non
     shutil.rmtree(store / "topic=a")
     night(RECORDS, data, store)
     assert rows_of(store) == before
+
+
+@pytest.mark.parametrize("verb", ["records", "verify"])
+def test_a_run_over_some_paths_prunes_nothing_of_others(tmp_path: Path, verb: str) -> None:
+    node(tmp_path / "1")
+    node(tmp_path / "2", "de", number=2)
+    store = tmp_path / "store"
+    night(VERBS[verb], tmp_path / "1", store)
+    before = rows_of(store)
+    night(VERBS[verb], tmp_path / "2", store, "--prune")
+    night(VERBS[verb], tmp_path / "1", store, "--prune", "--topic", "a")
+    for table, rows in before.items():
+        assert set(rows) <= set(rows_of(store)[table])
+    shutil.rmtree(tmp_path / "1" / "c-0")
+    night(VERBS[verb], tmp_path / "1", store, "--prune")
+    assert {part[6] for part in listed(store)["parts"] if "/c-0" in part[6]} == set()
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "plain"])
+def test_several_hosts_share_a_directory_at_once(tmp_path: Path, verb: str) -> None:
+    words = ("export",) if verb == "plain" else (*VERBS[verb], "--update")
+    store, hosts = tmp_path / "store", ("one", "two.example.org")
+    children = []
+    for number, host in enumerate(hosts, 1):
+        data = node(tmp_path / host, number=number)
+        damage(data)
+        rest()
+        if not (child := os.fork()):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            CliRunner().invoke(kdump, [*words, str(data), "--to", str(store), "--host", host])
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+    assert sorted(one.name for one in store.iterdir()) == [f"host={host}" for host in hosts]
+    files = sorted(store.rglob("*.parquet"))
+    assert files or verb == "losses"
+    assert all("host" not in pq.ParquetFile(file).schema_arrow.names for file in files)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".a", "a" * 300])
+def test_the_name_of_a_host_leads_nowhere(tmp_path: Path, name: str) -> None:
+    data = node(tmp_path / "data", "a")
+    run = CliRunner().invoke(kdump, ["export", str(data), "--to", str(tmp_path / "store"), "--host", name])
+    assert run.exit_code == 2
+    assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,14 @@ def test_the_only_table_of_a_directory_needs_no_name(tmp_path: Path) -> None:
     rows = kdump.spark.table(str(store)).collect()
     assert sorted({(row.topic, row.offset) for row in rows})[:2] == [("a", 0), ("a", 1)]
     assert len(rows) == 60
+
+
+def test_the_tables_of_several_hosts_are_one(tmp_path: Path) -> None:
+    for number, host in enumerate(("one", "two"), 1):
+        data = node(tmp_path / host, number=number)
+        night("verify", data, tmp_path / "store", "--host", host)
+    rows = kdump.spark.table(str(tmp_path / "store"), "segments").collect()
+    assert {(row.host, row.broker) for row in rows} == {("one", 1), ("two", 2)}
+    assert len(rows) == 24
+    alone = kdump.spark.table(str(tmp_path / "store" / "host=two" / "segments")).collect()
+    assert {row.host for row in alone} == {"two"}

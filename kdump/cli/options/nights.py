@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,14 @@ from kdump.cli.options.guest import duration
 from kdump.cli.options.help import option, options
 from kdump.exit_status import Exit
 from kdump.render.commentary import say
+from kdump.value import pattern
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.export.nights import Night
+    from kdump.export.origin import Root
+    from kdump.export.tables import TableField
 
 _USUAL = 30 * 86400.0  # seconds
 
@@ -39,6 +45,40 @@ nights_options = options(
         help="With --update: read again what was read before that, though nothing shows a change.  [default: 30d]",
     ),
 )
+
+
+host_option = option(
+    "--host",
+    group="What is done",
+    metavar="NAME",
+    help="Write below host=NAME/ in --to, so that several hosts share a directory.",
+)
+_HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+
+
+def below_host(given: dict[str, Any], directory: str | None, roots: Sequence[Root] | None) -> str | None:
+    """Return where the tables of this host go; ends with a usage error where that is no name of one.
+
+    Args:
+        given: the values of the options.
+        directory: that of --to; None where no tables are written.
+        roots: what the paths stand for; None where no manifest is among them.
+    """
+    name = given["host"]
+    if name is None:
+        return directory
+    if directory is None:
+        raise click.UsageError("--host has a meaning with --to only.")
+    if _HOST.fullmatch(name) is None:
+        raise click.BadParameter("is not the name of a host", param_hint="--host")
+    if any(root.host is not None for root in roots or ()):
+        raise click.UsageError("--host is for the files of one host, and a manifest names others.")
+    return os.path.join(directory, f"host={name}")
+
+
+def without_host(columns: tuple[TableField, ...], given: dict[str, Any]) -> tuple[TableField, ...]:
+    """Return columns without the host, where the name of a directory has it."""
+    return tuple(one for one in columns if one.name != "host" or given["host"] is None)
 
 
 def demand_update(given: dict[str, Any]) -> None:
