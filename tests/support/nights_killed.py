@@ -65,8 +65,9 @@ def main() -> None:
     parser.add_argument("--engine", choices=["local", "spark"], default="local")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verb", choices=["export", "verify"], action="append")
     given = parser.parse_args()
-    for verb in ("export", "verify"):
+    for verb in given.verb or ("export", "verify"):
         with tempfile.TemporaryDirectory() as place:
             check(verb, given.engine, given.kills, given.seed, Path(place))
 
