@@ -1,4 +1,4 @@
-"""Figures of a run for monitoring: a text file of Prometheus, as its node exporter collects them from a directory.
+"""RunFigures of a run for monitoring: a text file of Prometheus, as its node exporter collects them from a directory.
 
 It is written when a run has come to its end, whatever its exit status, and whole or not at all: who reads it sees the
 one run or the other, and a run that did not end shows by the time of the last one that did.
@@ -34,7 +34,7 @@ _DOCS = {
 }
 
 
-class Figures(Tally):
+class RunFigures(Tally):
     """Adds up the figures of one run.
 
     Args:

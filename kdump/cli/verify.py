@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from kdump.export.tables import TableField
     from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
-    from kdump.metrics import Figures
+    from kdump.metrics import RunFigures
     from kdump.redact import Redactor
     from kdump.render.html.sections import ReportOrigin
     from kdump.render.progress import Bar
@@ -334,7 +334,7 @@ def _kept(night: Night, options: VerifyOptions) -> KeptSegments:
     return KeptSegments(night.store, options)
 
 
-def _end_night(night: Night, kept: KeptSegments, figures: Figures | None, code: int) -> None:
+def _end_night(night: Night, kept: KeptSegments, figures: RunFigures | None, code: int) -> None:
     """Let what was written be the present state."""
     night.files, night.size = kept.files, kept.size
     night.end(code)

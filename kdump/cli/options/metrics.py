@@ -12,7 +12,7 @@ from kdump.storage.paths import is_remote
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.metrics import Figures
+    from kdump.metrics import RunFigures
 
 metrics_option = option(
     "--metrics",
@@ -24,7 +24,7 @@ metrics_option = option(
 
 def figures_of(
     given: dict[str, Any], paths: Sequence[str], verb: str, table: str | None = None, *, replicas: bool = False
-) -> Figures | None:
+) -> RunFigures | None:
     """Return what counts for --metrics; None without it. Ends with one line where the file could not be written.
 
     Args:
@@ -40,12 +40,12 @@ def figures_of(
     if is_remote(path) or os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or os.curdir):
         refuse(f"--metrics {path}: name a file in a directory that is there")
     demand_outside(path, paths, "--metrics")
-    from kdump.metrics import Figures  # few runs are watched
+    from kdump.metrics import RunFigures  # few runs are watched
 
-    return Figures(verb, table, replicas=replicas)
+    return RunFigures(verb, table, replicas=replicas)
 
 
-def write_figures(figures: Figures | None, given: dict[str, Any], exit_status: int) -> None:
+def write_figures(figures: RunFigures | None, given: dict[str, Any], exit_status: int) -> None:
     """Write the file of --metrics; ends with one line where that fails.
 
     Args:
