@@ -178,6 +178,7 @@ class SegmentChecked(Value):
     max_timestamp: int | None  # the largest of its batches, ms; None without one
     is_read: bool  # its log was read to the end
     has_transactions: bool = False  # a transaction begins or ends there
+    read_at: int | None = None  # when its bytes were read, ms since the epoch; None where nobody keeps that
 
 
 class PartitionChecked(Value):

@@ -42,6 +42,10 @@ HELD = {
     "tests/checks/test_causes.py": "broker.foreign checks.causes checks.log_start_reason format.batch.text_mode",
     "tests/checks/test_losses.py": "format.record.wrapper render.text.losses",
     "tests/storage/test_evidence.py": "storage.evidence",
+    "tests/cli/test_metrics.py": "cli.options.metrics metrics",
+    "tests/nights/test_nights.py": (
+        "checks.kept_nothing checks.kept_segments cli.options.nights export.nights nights.present rows.nights"
+    ),
     "tests/cli/test_own_state.py": "export.state storage.json_rules storage.own_files storage.refusal",
     "tests/cli/test_nothing_into_sources.py": "storage.outputs",
     "tests/checks/test_predict.py": "checks.predict",

@@ -126,6 +126,8 @@ class SegmentSummary(Value):
     # holes, first and last offset, in which the transaction index knows an end marker
     marker_holes: tuple[tuple[int, int], ...] = ()
     overlaps: tuple[Overlap, ...] = ()  # batches that lie over others: their offsets are there twice
+    is_asked_around: bool = False  # what was found hangs on other logs of the partition, or on all of its epochs
+    read_at: int | None = None  # when its bytes were read, ms; None where nobody keeps that
 
     @classmethod
     def not_read(cls, base_offset: int) -> Self:
@@ -150,4 +152,5 @@ class SegmentSummary(Value):
             max_timestamp=self.max_timestamp,
             is_read=self.is_read,
             has_transactions=self.producers is not None and self.producers.has_transactions,
+            read_at=self.read_at,
         )

@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kdump.checks.directories import DirectoryCheck
+from kdump.checks.kept_nothing import NOTHING
 from kdump.checks.run_steps import RunSteps
 from kdump.checks.segment import check_segment
 from kdump.checks.step_table import PartitionState, steps_for
@@ -20,8 +21,10 @@ from kdump.storage.other_formats import REDPANDA, redpanda_below
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.checks.kept_nothing import NothingKept
+    from kdump.checks.kept_segments import KeptSegments
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition_check import PartitionCheck
     from kdump.checks.segment import Result
@@ -30,7 +33,14 @@ if TYPE_CHECKING:
 
 
 class LocalVerify:
-    """Judges partitions by processes of this machine."""
+    """Judges partitions by processes of this machine.
+
+    Args:
+        kept: what segments showed in earlier nights; None where nothing is kept.
+    """
+
+    def __init__(self, kept: KeptSegments | None = None) -> None:
+        self.kept = kept
 
     def partitions(self, checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Iterator[Item]]:
         """Yield for each partition, in order, what is wrong there; each is read to its end before the next.
@@ -39,16 +49,39 @@ class LocalVerify:
             checks: the partitions.
             options: what was asked for.
         """
-        jobs = [job for check in checks for job in check.jobs]
-        total = sum(size for check in checks for size in check.sizes) if options.progress else None
+        known = [NOTHING if self.kept is None else self.kept.of(check) for check in checks]
+        each = list(zip(checks, known, strict=True))
+        jobs = [job for check, one in each for at, job in enumerate(check.jobs) if at not in one.unchanged]
+        total = None
+        if options.progress:
+            total = sum(size for check in checks for size in check.sizes) if self.kept is None else self.kept.size
 
         def judge(at: int) -> Iterator[Result]:
             return check_segment(jobs[at], options)
 
         with in_order(range(len(jobs)), judge, options.jobs, total=total) as judged:
             segments = iter(judged)
-            for check in checks:
-                yield check.check(lambda _: next(segments), options)
+            for check, one in each:
+                yield checked(check, one, lambda: next(segments), options)
+
+
+def checked(
+    check: PartitionCheck, known: NothingKept, following: Callable[[], Iterator[Result]], options: VerifyOptions
+) -> Iterator[Item]:
+    """Yield what is wrong with a partition, and keep what its segments show.
+
+    Args:
+        check: the partition.
+        known: what its segments showed before.
+        following: gives what the next segment shows that is read now.
+        options: what was asked for.
+    """
+
+    def results(number: int) -> Iterator[Result]:
+        return known.results(number) if number in known.unchanged else known.fresh(number, following())
+
+    yield from check.check(results, options)
+    known.done()
 
 
 def verify(

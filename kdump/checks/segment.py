@@ -218,6 +218,7 @@ class _SegmentCheck:
             dense_from=None if missing is None else missing.dense_from,
             marker_holes=() if missing is None else tuple(missing.marker_holes),
             overlaps=watch.records.overlaps.overlaps(),
+            is_asked_around=self._job.around.is_asked,
         )
 
     def _batches(self) -> Iterator[Progress]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,11 +21,22 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, session
 from kdump.cli.options.help import Command, option
+from kdump.cli.options.metrics import figures_of, metrics_option, write_figures
+from kdump.cli.options.nights import (
+    below_host,
+    demand_update,
+    host_option,
+    nights_options,
+    open_night,
+    say_night,
+    without_host,
+)
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.cli.so_far import tell_so_far
 from kdump.exit_status import Exit
+from kdump.finding import Severity
 from kdump.item import Progress
 from kdump.render.commentary import answer, fail_to_write, say
 from kdump.storage.file_source import OpenFailure
@@ -34,12 +46,13 @@ from kdump.verdict_status import VerdictStatus
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from kdump.checks.replicas import LocalReplicas
-    from kdump.export.job import ExportTarget
+    from kdump.checks.kept_segments import KeptSegments
+    from kdump.export.job import ExportTarget, Result
+    from kdump.export.nights import Night, NightTables
     from kdump.export.origin import Origins
     from kdump.export.verdict_files import VerdictFiles
 
@@ -103,6 +116,9 @@ _TABLES = [
     show_default=True,
     help="Format of the files.",
 )
+@nights_options
+@host_option
+@metrics_option
 @option("--columns", group="Selection", metavar="NAMES", help="Only these columns, with commas between them.")
 @option(
     "--decoder",
@@ -128,12 +144,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
     something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 12 refused, 2 wrong use.
     """
+    demand_update(given)
     named, roots = selected_roots(given, [os.fspath(path) for path in given["paths"]])
     demand_arrow()
     from kdump.export.origin import Origins, read_roots
 
     roots = read_roots(named) if roots is None else roots
     paths = [root.path for root in roots]
+    given["directory"] = below_host(given, given["directory"], roots)
     try:
         demand_outside(given["directory"], paths, "--to")
         export = _Export(given, paths, Origins(roots))
@@ -166,6 +184,7 @@ class _Export:
             columns = columns_of(given["table"], None if names is None else [name.strip() for name in names.split(",")])
         except UnknownNameError as error:
             raise click.BadParameter(str(error), param_hint="--columns") from None
+        columns = without_host(columns, given)
         if given["kind"] == "parquet" and not any(column.name not in FOLDERS for column in columns):
             raise click.BadParameter(
                 "topic and partition are in the names of directories, and no file of Parquet has them: name one more",
@@ -189,14 +208,19 @@ class _Export:
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()
         self._rows = self._files = 0
-        self._verdict_files: VerdictFiles | None = None
+        self._verdict_files: VerdictFiles | NightTables | None = None
+        self._figures = figures_of(given, paths, "export", given["table"])
+        self._night: Night | None = None
+        if given["update"]:
+            self._target = self._target.replace(is_noted=False)
+            self._night = open_night(given["directory"], self._asked, given)
         tell_so_far(self._bar, self._so_far)
         self._was_there = os.path.lexists(given["directory"])
 
     def run(self, spark: SparkSession | None) -> None:
         """Write the table, say what became of it, and end the process."""
         from kdump.export.state import NotThisExportError
-        from kdump.export.tables import SPLIT_TABLES
+        from kdump.export.tables import SPLIT_TABLES, UNREAD_TABLE
         from kdump.spark.errors import SparkFailedError
 
         try:
@@ -211,8 +235,17 @@ class _Export:
             self._hide()
             fail(str(error))
         self._hide()
-        if self._unchecked and not self._files:
+        if self._night is not None:
+            self._night.end(self._outcome.exit)
+            say_night(self._night)
+        elif self._unchecked and not self._files:
             self._leave_nothing()
+        if self._figures is not None:
+            self._figures.rows = self._rows
+            self._figures.read = None if self._night is None else self._night.size
+            if self._target.table in SPLIT_TABLES or self._target.table == UNREAD_TABLE:
+                self._figures.unchecked = self._unchecked
+        write_figures(self._figures, self._given, self._outcome.exit)
         for path, count in self._errors.items():
             say(f"kdump: {path}: {counted(count, 'error')}; kdump verify tells them")
         self._end()
@@ -226,7 +259,7 @@ class _Export:
             os.rmdir(self._target.directory)  # noqa: PTH106
 
     def _split_table(self, spark: SparkSession | None) -> None:
-        from kdump.export.job import LocalExport, begin, begun, done, newer_than, plan_of
+        from kdump.export.job import LocalExport, begin, begun, distinct, done, newer_than, plan_of
         from kdump.export.read import ReadOptions
         from kdump.export.split import SPLIT_SIZE, WantedLogs, logs_of
 
@@ -240,6 +273,21 @@ class _Export:
             given["max_uncompressed_bytes"],
         )
         logs = list(logs_of(self._paths, self._origins, WantedLogs()))
+        if self._figures is not None:
+            self._figures.bytes = sum(log.size for log in distinct(logs))
+        engine = LocalExport(given["jobs"])
+        if spark is not None:
+            from kdump.spark.jobs import ExportEngine
+
+            engine = ExportEngine(spark)
+        if self._night is not None:
+            from kdump.export.nights import split_night
+
+            for one in logs:
+                if isinstance(one, OpenFailure):
+                    self._problem(one)
+            self._written(split_night(self._night, target, logs, self._origins, engine, options))
+            return
         plan = begun(target, self._asked, logs, self._paths)
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
             plan = plan_of(logs, SPLIT_SIZE[target.table], target.redactor)
@@ -249,18 +297,20 @@ class _Export:
         for problem in plan.problems:
             self._problem(problem)
         written = done(target)
-        engine = LocalExport(given["jobs"])
-        if spark is not None:
-            from kdump.spark.jobs import ExportEngine
-
-            engine = ExportEngine(spark)
         rest = [part for part in plan.parts if part.name not in written]
-        for one in (*written.values(), *engine.write(rest, target, options)):
+        self._written(chain(written.values(), engine.write(rest, target, options)))
+
+    def _written(self, results: Iterable[Result | Progress]) -> None:
+        """Take what becomes of pieces."""
+        for one in results:
             if isinstance(one, Progress):
                 self._show(one)
                 continue
             self._rows += one.rows
             self._files += one.rows > 0
+            if self._figures is not None:
+                for code, count in one.codes:
+                    self._figures.found(Severity.ERROR, code, count)
             if one.errors:
                 self._outcome.damaged()
                 self._errors[one.path] += one.errors
@@ -280,6 +330,7 @@ class _Export:
 
     def _verdicts(self, spark: SparkSession | None) -> None:
         from kdump.checks.options import VerifyOptions
+        from kdump.checks.replicas import LocalReplicas
         from kdump.checks.table_items import table_items
         from kdump.export.tables import STATE_TABLES, UNREAD_TABLE
 
@@ -292,11 +343,6 @@ class _Export:
         if self._target.table == UNREAD_TABLE:
             self._unread(spark)
             return
-        engine: LocalReplicas | None = None
-        if spark is not None:
-            from kdump.spark.jobs import VerifyEngine
-
-            engine = VerifyEngine(spark)
         options = VerifyOptions(
             jobs=self._given["jobs"],
             progress=self._bar is not None,
@@ -304,7 +350,19 @@ class _Export:
             max_uncompressed_bytes=self._given["max_uncompressed_bytes"],
             of_hosts=self._origins.names_hosts,
         )
+        kept: KeptSegments | None = None
+        if self._night is not None:
+            from kdump.checks.kept_segments import KeptSegments
+
+            kept = KeptSegments(self._night.store, options)
+        engine = LocalReplicas(kept)
+        if spark is not None:
+            from kdump.spark.jobs import VerifyEngine
+
+            engine = VerifyEngine(spark, kept)
         self._through(table_items(self._target.table, self._paths, options, engine))
+        if kept is not None and self._night is not None:
+            self._night.files, self._night.size = kept.files, kept.size
 
     def _state(self, spark: SparkSession | None) -> None:
         """What internal topics come to."""
@@ -358,7 +416,16 @@ class _Export:
         from kdump.export.verdict_files import VerdictFiles
         from kdump.export.verdicts import UnreadFound
 
-        files = self._verdict_files = VerdictFiles(self._target, self._origins, self._asked)
+        files: VerdictFiles | NightTables
+        if self._night is None:
+            files = VerdictFiles(self._target, self._origins, self._asked)
+        else:
+            from kdump.export.nights import NightTables
+
+            files = NightTables(self._night, [self._target], self._origins)
+        self._verdict_files = files
+        if self._figures is not None:
+            items = self._figures.through(items)
         for item in files.through(items):
             if isinstance(item, Progress):
                 self._show(item)

@@ -26,6 +26,16 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.cli.options.guest import duration, guest_options, throttle_reads
 from kdump.cli.options.help import Command, option
 from kdump.cli.options.inputs import only_node
+from kdump.cli.options.metrics import figures_of, metrics_option, write_figures
+from kdump.cli.options.nights import (
+    below_host,
+    demand_update,
+    host_option,
+    nights_options,
+    open_night,
+    say_night,
+    without_host,
+)
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
@@ -38,7 +48,7 @@ from kdump.render.commentary import say, write
 from kdump.rows.steps import Step
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
-from kdump.storage.paths import base_name, is_remote
+from kdump.storage.paths import absolute, base_name, is_remote
 from kdump.storage.refusal import RefusedError
 from kdump.tally import Tally
 from kdump.verdict_status import LOSS, VerdictStatus, status_of
@@ -52,13 +62,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from kdump.checks.kept_segments import KeptSegments
     from kdump.checks.known import KnownLosses
     from kdump.checks.replicas import LocalReplicas
     from kdump.checks.scrub import LocalScrub
     from kdump.cli.show import Sink
+    from kdump.export.nights import Night
     from kdump.export.origin import Root
+    from kdump.export.tables import TableField
     from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
+    from kdump.metrics import RunFigures
     from kdump.redact import Redactor
     from kdump.render.html.sections import ReportOrigin
     from kdump.render.progress import Bar
@@ -156,6 +170,9 @@ _TABLES = ("findings", "segments", "losses")
     metavar="DIR",
     help="Also write findings, segments and a summary as Parquet.",
 )
+@nights_options
+@host_option
+@metrics_option
 @notes_option
 @option("--no-fold", group="What is shown", is_flag=True, help="Show all findings, however many are alike.")
 @option(
@@ -198,6 +215,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     named = [os.fspath(path) for path in given["paths"]]
     if given["with_host"] and given["layout"] != "html":
         raise click.UsageError("--with-host has a meaning with --format html only.")
+    demand_update(given)
+    if given["update"] and given["to"] is None:
+        raise click.UsageError("--update has a meaning with --to only.")
     if given["scrub"] is not None:
         _demand_scrub(given, named)
     elif given["accept"] or given["seconds"] is not None:
@@ -238,11 +258,13 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     known = _known(given["known"])
     named, roots = selected_roots(given, named)
     paths = named if roots is None else [root.path for root in roots]
+    given["to"] = below_host(given, given["to"], roots)
     redactor = redactor_of(given, paths)
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     is_gate = given["fail_on"] == LOSS  # it reads too little for many machines to share
     spark = None if is_gate else session(given, paths)
     outcome = status_of(given["fail_on"])
+    figures = figures_of(given, paths, "verify", replicas=given["replicas"])
     bar = bar_of("verify", quiet=given["quiet"])
     from kdump.cli.options.broker import topic_policies
 
@@ -260,18 +282,30 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
         node=None if given["topics"] or given["topic_partitions"] else only_node(),
         **predictions,
     )
-    items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
+    night = _night(given, paths) if given["update"] else None
+    kept = None if night is None else _kept(night, options)
+    items = _items(paths, options, spark, replicas=given["replicas"], kept=kept)
     if spark is not None or given["to"] is not None:
-        items = _with_tables(items, named, roots, given["to"], disks, redactor)
+        demand_arrow()
+        from kdump.export.tables import SUMMARY_TABLE, columns_of
+
+        out = None if night is not None else given["to"]
+        columns = {table: without_host(columns_of(table), given) for table in (*_TABLES, SUMMARY_TABLE)}
+        items = _with_tables(items, named, roots, out, columns, disks=disks, redactor=redactor, night=night)
     if known is not None:
         items = known.through(items)
+    if figures is not None:
+        items = figures.through(items)
     copies = _Copies()
     sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin, _hosts_of(roots, redactor))
     try:
         show(copies.through(items), sink, outcome, bar, redactor, hides_bar=False)
     except SparkFailedError as error:
         fail(str(error))
+    if night is not None and kept is not None:
+        _end_night(night, kept, figures, outcome.exit)
+    write_figures(figures, given, outcome.exit)
     hint = "" if given["replicas"] or redactor is not None else copies.hint(paths)
     if hint and not given["quiet"] and given["layout"] == "text":
         say(f"kdump: {hint}")
@@ -282,6 +316,31 @@ def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
     elif bar is not None and sys.stdout.isatty():
         _say_pace(copies.size, time.monotonic() - began)
     return outcome
+
+
+def _night(given: dict[str, Any], paths: Sequence[str]) -> Night:
+    """Return the store of --to, held by this run."""
+    demand_arrow()
+    demand_outside(given["to"], paths, "--to")
+    names = ("shallow", "no_resync", "contiguous", "replicas", "max_batch_bytes", "max_uncompressed_bytes")
+    asked: dict[str, object] = {"verb": "verify", "paths": [absolute(path) for path in paths]}
+    return open_night(given["to"], {**asked, **{name: given[name] for name in names}}, given)
+
+
+def _kept(night: Night, options: VerifyOptions) -> KeptSegments:
+    """Return what segments showed in the nights before."""
+    from kdump.checks.kept_segments import KeptSegments
+
+    return KeptSegments(night.store, options)
+
+
+def _end_night(night: Night, kept: KeptSegments, figures: RunFigures | None, code: int) -> None:
+    """Let what was written be the present state."""
+    night.files, night.size = kept.files, kept.size
+    night.end(code)
+    say_night(night)
+    if figures is not None:
+        figures.read = night.size
 
 
 def _demand_gate(given: dict[str, Any]) -> None:
@@ -362,6 +421,7 @@ _NOT_OF_SCRUB = (
     "now",
     "replicas",
     "to",
+    "host",
     "topics",
     "topic_partitions",
 )
@@ -407,7 +467,10 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
 
         more = (ScrubEngine(spark),)
     origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
+    figures = figures_of(given, [*paths, *options.accept], "scrub")
     items = scrub(paths, options, *more)
+    if figures is not None:
+        items = figures.through(items)
     sink = _sink(_as_shown(paths, redactor), given, outcome, bar, origin)
     try:
         show(_noting(items, told), sink, outcome, bar, redactor, hides_bar=False)
@@ -416,6 +479,7 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     except LedgerError as error:
         say(f"kdump: {error}")
         sys.exit(Exit.LOCKED if error.is_locked else Exit.REFUSED if error.is_refused else Exit.FAILED)
+    write_figures(figures, given, outcome.exit)
     if told and told[0].left and not given["quiet"]:
         left = counted(told[0].left, "segment")
         say(f"kdump: {left} not reached in the time of --for: the next run begins there")
@@ -452,20 +516,25 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _items(
-    paths: Sequence[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool
+    paths: Sequence[str],
+    options: VerifyOptions,
+    spark: SparkSession | None,
+    *,
+    replicas: bool,
+    kept: KeptSegments | None,
 ) -> Iterator[Item]:
-    more: tuple[LocalReplicas, ...] = ()
+    engine: LocalReplicas | None = None
     if spark is not None:
         from kdump.spark.jobs import VerifyEngine
 
-        more = (VerifyEngine(spark),)
+        engine = VerifyEngine(spark, kept)
     if replicas:
-        from kdump.checks.replicas import compare
+        from kdump.checks.replicas import LocalReplicas, compare
 
-        return compare(paths, options, *more)
-    from kdump.checks.run import verify
+        return compare(paths, options, engine or LocalReplicas(kept))
+    from kdump.checks.run import LocalVerify, verify
 
-    return verify(paths, options, *more)
+    return verify(paths, options, engine or LocalVerify(kept))
 
 
 def _hosts_of(roots: Sequence[Root] | None, redactor: Redactor | None) -> Callable[[str], str]:
@@ -575,8 +644,11 @@ def _with_tables(
     named: Sequence[str],
     roots: Sequence[Root] | None,
     out: str | None,
+    columns: dict[str, tuple[TableField, ...]],
+    *,
     disks: list[LogDirRow],
     redactor: Redactor | None,
+    night: Night | None,
 ) -> Iterator[Item]:
     """Return items that are counted as they go by, and written as tables.
 
@@ -585,14 +657,15 @@ def _with_tables(
         named: the paths as the user wrote them.
         roots: what they stand for; None where no manifest is among them.
         out: directory of the tables; None for no tables.
+        columns: of each table.
         disks: takes what each log directory comes to, at the end.
         redactor: hides what the tables have; None where all may be seen.
+        night: keeps the tables; None where all are written.
     """
     demand_arrow()
     from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins, read_roots
     from kdump.export.state import NotThisExportError
-    from kdump.export.tables import columns_of
     from kdump.export.verdict_files import Summary, VerdictFiles
     from kdump.storage.own_files import own_place
 
@@ -600,23 +673,39 @@ def _with_tables(
     origins = Origins(roots)
     summary = Summary(origins, redactor)
     items = summary.through(items)
+    if night is not None:
+        from kdump.export.nights import NightTables
+
+        directory = night.store.directory
+        places = {**{table: table for table in _TABLES}, "partitionSummary": "summary"}
+        targets = [
+            ExportTarget(os.path.join(directory, place), "parquet", table, columns[table])
+            for table, place in places.items()
+        ]
+        items = NightTables(night, targets, origins).through(items)
     if out is not None:
         for place in (out, *(os.path.join(out, table) for table in (*_TABLES, "summary"))):
             demand_outside(place, [root.path for root in roots], "--to")
         try:
             own_place(out, sticky=False)
             for table in _TABLES:
-                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
+                target = ExportTarget(os.path.join(out, table), "parquet", table, columns[table], redactor)
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}")
-    return _summed(items, summary, out, disks)
+    return _summed(items, summary, out, columns, disks)
 
 
-def _summed(items: Iterator[Item], summary: Summary, out: str | None, disks: list[LogDirRow]) -> Iterator[Item]:
+def _summed(
+    items: Iterator[Item],
+    summary: Summary,
+    out: str | None,
+    columns: dict[str, tuple[TableField, ...]],
+    disks: list[LogDirRow],
+) -> Iterator[Item]:
     yield from items
     disks.extend(summary.disks())
     if out is not None:
-        summary.write(os.path.join(out, "summary"))
+        summary.write(os.path.join(out, "summary"), columns["partitionSummary"])

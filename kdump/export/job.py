@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -16,7 +17,6 @@ from kdump.export.log_file import LogFile, Split
 from kdump.export.origin import Origin
 from kdump.export.split import splits_of
 from kdump.export.state import (
-    STATE,
     NotThisExportError,
     demand_asked_for,
     read_notes,
@@ -34,6 +34,7 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.own_tree import STATE
 from kdump.storage.paths import real
 from kdump.value import Value
 from kdump.words.numbers import some_of
@@ -65,6 +66,7 @@ class Result(Value):
     errors: int  # findings of that severity in its piece of the log
     path: str  # of the log; of the file, for a table of verdicts
     problems: tuple[str, ...]  # lines about what could not be read
+    codes: tuple[tuple[str, int], ...] = ()  # of these findings, and how many of each
 
 
 class ExportTarget(Value):
@@ -75,6 +77,7 @@ class ExportTarget(Value):
     table: str  # its name
     columns: tuple[TableField, ...]  # of the table
     redactor: Redactor | None = None  # hides what its files have, and their names; None where all may be seen
+    is_noted: bool = True  # what became of each part is noted beside them; of a night there is one list
 
     @property
     def state(self) -> str:
@@ -109,12 +112,17 @@ def plan_of(logs: Iterable[LogFile | OpenFailure], size: int, redactor: Redactor
         redactor: hides what the names of its files say; None where all may be seen.
     """
     found = list(logs)
+    splits = [split for log in distinct(found) for split in splits_of(log, size)]
+    return ExportPlan(tuple(_parts(splits, redactor)), tuple(one for one in found if isinstance(one, OpenFailure)))
+
+
+def distinct(logs: Iterable[LogFile | OpenFailure]) -> list[LogFile]:
+    """Return the logs among some, each once."""
     each: dict[str, LogFile] = {}
-    for log in found:
+    for log in logs:
         if isinstance(log, LogFile):
             each.setdefault(real(log.path), log)
-    splits = [split for log in each.values() for split in splits_of(log, size)]
-    return ExportPlan(tuple(_parts(splits, redactor)), tuple(one for one in found if isinstance(one, OpenFailure)))
+    return list(each.values())
 
 
 def _parts(splits: Iterable[Split], redactor: Redactor | None) -> list[ExportPart]:
@@ -258,9 +266,16 @@ def done(target: ExportTarget) -> dict[str, Result]:
         RefusedError: somebody else may have written one.
     """
     return {
-        facts["name"]: Result(**{**facts, "problems": tuple(facts["problems"])})
+        facts["name"]: Result(**{**facts, **{name: tuple(map(_tuple, facts.get(name, ()))) for name in _SEVERAL}})
         for facts in read_notes(target.directory)
     }
+
+
+_SEVERAL = ("problems", "codes")
+
+
+def _tuple(one: Any) -> Any:  # noqa: ANN401 (JSON)
+    return tuple(one) if isinstance(one, list) else one
 
 
 def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> Result:
@@ -274,11 +289,11 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
     from kdump.export.read import read_split
 
     problems: list[OpenFailure] = []
-    errors = rows = 0
+    rows = 0
+    codes: Counter[str] = Counter()
 
     def report(finding: Finding) -> None:
-        nonlocal errors
-        errors += finding.severity is Severity.ERROR
+        codes[finding.code.name] += finding.severity is Severity.ERROR
 
     batches = read_split(part.split, options, problems.append, report)
     first = next(batches, None)
@@ -289,12 +304,21 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
                 rows += batch.num_rows
                 file.write(batch)
                 batch = next(batches, None)
-    result = Result(part.name, rows, errors, part.split.log.path, tuple(one.sentence for one in problems))
+    found = tuple(sorted((+codes).items()))
+    result = Result(
+        part.name,
+        rows,
+        sum(codes.values()),
+        part.split.log.path,
+        problems=tuple(one.sentence for one in problems),
+        codes=found,
+    )
     if target.redactor is not None:
         result = result.replace(
             path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, result.problems))
         )
-    note(target, result)
+    if target.is_noted:
+        note(target, result)
     return result
 
 
@@ -318,7 +342,11 @@ def withdraw(target: ExportTarget, result: Result) -> None:
 
 def _values(result: Result) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(result, name) for name in Result.__match_args__}
-    return {**values, "problems": list(result.problems)}
+    return {**values, **{name: [*map(_list, values[name])] for name in _SEVERAL}}
+
+
+def _list(one: object) -> object:
+    return list(one) if isinstance(one, tuple) else one
 
 
 class LocalExport:

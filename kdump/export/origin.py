@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG
+from kdump.nights.known import KnownPlace
 from kdump.storage.file_source import OpenFailure, first_line
 from kdump.storage.json_rules import BadValueError, an_object, array_in, bounded, number, parsed, text
 from kdump.storage.names import FileKind, parse_name, parse_partition
@@ -16,7 +17,7 @@ from kdump.storage.sighting import LogDirs
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _MANIFESTS = (".csv", ".json", ".jsonl")
 _MOST = 16 * 1024 * 1024  # bytes of a manifest
@@ -24,6 +25,7 @@ _MOST_ROWS = 250_000
 _MOST_CELL = 4096  # bytes: as long as a path can be
 _MARK = b"\xef\xbb\xbf"  # some programs write it at the beginning of UTF-8
 _PATH, _HOST, _LOG_DIR = ("path",), ("host",), ("log.dir", "logDir", "log_dir")
+_PLACE = ("cluster", "broker", "host", "logDir", "topic", "partition")
 _CLUSTER, _BROKER = ("cluster", "cluster.id"), ("broker", "node.id", "broker.id")
 
 
@@ -81,6 +83,7 @@ class Origins:
         self.log_dirs = LogDirs()
         self._roots = {normal(root.path): root for root in roots}
         self._known: dict[str, Origin] = {}
+        self._ids: dict[tuple[object, ...], str | None] = {}  # of log directories, by what rows say of them
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what follows from the rest, for each of a million partitions perhaps."""
@@ -124,7 +127,19 @@ class Origins:
         cluster = root.cluster if said.cluster is None else printable(said.cluster)
         broker = root.broker if said.broker is None else said.broker
         own = (printable(name.topic), name.partition) if name else (None, None)
-        return Origin(cluster, broker, root.host, printable(log_dir), *own)
+        found = Origin(cluster, broker, root.host, printable(log_dir), *own)
+        self._ids[found.cluster, found.broker, found.host, found.log_dir] = said.directory_id
+        return found
+
+    def place(self, row: Mapping[str, object]) -> KnownPlace:
+        """Return where a row is from, by what stays when a disk is mounted elsewhere.
+
+        Args:
+            row: of a table, or the columns of an origin that was asked for here.
+        """
+        cluster, broker, host, log_dir, topic, partition = (row[one] for one in _PLACE)
+        own = self._ids.get((cluster, broker, host, log_dir))
+        return KnownPlace(cluster, own, host, log_dir, topic, partition)  # type: ignore[arg-type]
 
 
 def _upwards(path: str) -> Iterable[str]:

@@ -27,6 +27,7 @@ class _Sum:
         self.segments = self.size = self.batches = self.records = self.offsets_lost = self.records_lost = 0
         self.verdict = Judgement()
         self.unread: set[str] = set()  # paths of files that could not be read, or not to their end
+        self.read_at: int | None = None  # the oldest time at which bytes were read, ms; None where nobody keeps that
         self.times: list[int] = []  # the lowest and the highest so far; none where no batch has one
 
     def segment(self, item: SegmentChecked) -> None:
@@ -34,6 +35,8 @@ class _Sum:
         self.size += item.size
         self.batches += item.batches
         self.records += item.records or 0
+        if item.read_at is not None:
+            self.read_at = item.read_at if self.read_at is None else min(self.read_at, item.read_at)
         if not item.is_read:
             self.unread.add(item.path)
         told = [one for one in (item.first_timestamp, item.max_timestamp) if one is not None and one >= 0]
@@ -65,6 +68,7 @@ class _Sum:
             status=self.verdict.word(is_lost=self.offsets_lost > 0, is_unread=bool(self.unread)),
             first_timestamp=self.times[0] if self.times else None,
             max_timestamp=self.times[-1] if self.times else None,
+            read_at=self.read_at,
         )
 
 

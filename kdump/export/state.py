@@ -6,34 +6,25 @@ value is held to a table, and names that are read lead nowhere but into that dir
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG
 from kdump.storage.directory import expanded
 from kdump.storage.json_rules import BadValueError, each_of, fields, items, maybe, members, number, parsed, text
-from kdump.storage.own_files import (
-    make_directories,
-    open_own_directory,
-    open_own_place,
-    own_place,
-    read_own,
-)
+from kdump.storage.own_files import read_own
+from kdump.storage.own_tree import STATE, TEMPORARY, folder_in, top_of, write_json
 from kdump.storage.paths import absolute, exists, is_remote
 from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-STATE = "_kdump"  # readers leave names with such a beginning alone
-TEMPORARY = ".tmp"
 _PLAN, _NOTE = "plan.json", ".done"
 _MOST_PLAN = 256 * 1024 * 1024  # bytes: some hundred thousand parts
 _MOST_NOTE = 16 * 1024 * 1024
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = r"topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+"
 _PART = r"-?[0-9]{1,20}-[0-9]{10,20}-[0-9a-f]{16}"
 _FILE = r"[0-9a-f]{16}"  # of a table of verdicts
@@ -87,83 +78,9 @@ _NOTE_RULE = fields(
         "errors": _COUNT,
         "path": text,
         "problems": items(text),
-    }
+    },
+    {"codes": items(each_of(_of_form("[A-Z][0-9]{2}"), _COUNT))},
 )
-
-
-# --- where they lie -------------------------------------------------------------------------------------------
-@contextmanager
-def _outer(directory: str, *, makes: bool = False) -> Iterator[int]:
-    """Give the descriptor of the directory of an export.
-
-    What is made on the way is asked about like what was there: somebody else may have been faster.
-
-    Raises:
-        RefusedError: somebody else may write there, or may put another directory in its place.
-        OSError: it is not there, or cannot be made.
-    """
-    if makes:
-        make_directories(own_place(directory, sticky=False))
-    outer = open_own_place(directory)
-    try:
-        yield outer
-    finally:
-        os.close(outer)
-
-
-@contextmanager
-def folder_in(directory: str, folder: str, *, makes: bool = False) -> Iterator[int]:
-    """Give the descriptor of a directory inside that of an export; no link leads there.
-
-    Args:
-        directory: of the export.
-        folder: inside; empty for the directory itself.
-        makes: what is not there is made.
-
-    Raises:
-        RefusedError: somebody else may write there, or a link leads away.
-        OSError: it is not there, or cannot be made.
-    """
-    with ExitStack() as opened:
-        at, path = opened.enter_context(_outer(directory, makes=makes)), directory
-        try:
-            for name in folder.split("/") if folder else ():
-                if makes:
-                    with suppress(FileExistsError):
-                        os.mkdir(name, 0o755, dir_fd=at)
-                path = os.path.join(path, name)
-                at = open_own_directory(path, at, name)
-                opened.callback(os.close, at)
-            yield at
-        except OSError as error:  # a name alone does not say which directory it is in
-            if error.filename is None:  # of a write
-                error.filename = path
-            elif isinstance(error.filename, str) and os.sep not in error.filename:
-                error.filename = os.path.join(path, error.filename)
-            raise
-
-
-def new_file(folder: int, name: str) -> int:
-    """Make a new file and open it for writing: what has the name is neither followed nor written to.
-
-    Args:
-        folder: descriptor of its directory.
-        name: in it.
-
-    Raises:
-        OSError: it cannot be made; something has the name, for one.
-    """
-    return os.open(name, _NEW, 0o644, dir_fd=folder)
-
-
-def _write(state: int, name: str, value: object) -> None:
-    """Write a file as a whole, in the place of what has its name."""
-    temporary = f"{name}.{os.urandom(4).hex()}{TEMPORARY}"
-    with os.fdopen(new_file(state, temporary), "w", encoding="ascii") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, name, src_dir_fd=state, dst_dir_fd=state)
 
 
 # --- the plan -------------------------------------------------------------------------------------------------
@@ -211,7 +128,7 @@ def write_plan(directory: str, plan: dict[str, Any]) -> None:
         OSError: it cannot be written.
     """
     with folder_in(directory, STATE, makes=True) as state:
-        _write(state, _PLAN, plan)
+        write_json(state, _PLAN, plan)
 
 
 def demand_asked_for(directory: str, logs: Iterable[str], paths: Sequence[str]) -> None:
@@ -274,7 +191,7 @@ def write_note(directory: str, note: dict[str, Any]) -> None:
         OSError: it cannot be written.
     """
     with folder_in(directory, STATE) as state:
-        _write(state, f"{note['name']}{_NOTE}", note)
+        write_json(state, f"{note['name']}{_NOTE}", note)
 
 
 def remove_rows(directory: str, note: dict[str, Any], kind: str) -> None:
@@ -312,7 +229,7 @@ def remove_temporaries(directory: str) -> None:
     Raises:
         RefusedError: somebody else may write there.
     """
-    with _outer(directory) as outer:
+    with top_of(directory) as outer:
         for path, _, names, folder in os.fwalk(dir_fd=outer):
             form = _LEFT_STATE if os.path.basename(path) == STATE else _LEFT
             for name in filter(form.fullmatch, names):
@@ -329,7 +246,7 @@ def remove_state(directory: str) -> None:
         RefusedError: somebody else may write there.
         OSError: something else lies there too.
     """
-    with _outer(directory) as outer:
+    with top_of(directory) as outer:
         with folder_in(directory, STATE) as state:
             for name in os.listdir(state):
                 if name == _PLAN or name.endswith((_NOTE, TEMPORARY)):

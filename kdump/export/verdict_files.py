@@ -11,7 +11,7 @@ from kdump.export.arrow import from_rows
 from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note, withdraw
 from kdump.export.partition_sums import PartitionSums
 from kdump.export.state import remove_temporaries
-from kdump.export.tables import STATE_TABLES, SUMMARY_TABLE, columns_of
+from kdump.export.tables import STATE_TABLES, SUMMARY_TABLE
 from kdump.export.verdicts import StateRows, UnreadFound, VerdictRows, placed
 from kdump.export.write import RowFile
 from kdump.item import PartitionChecked
@@ -19,9 +19,10 @@ from kdump.value import Value
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.export.origin import Origins
+    from kdump.export.tables import TableField
     from kdump.export.verdicts import Row
     from kdump.item import Item
     from kdump.redact import Redactor
@@ -144,13 +145,14 @@ class Summary:
         ]
         return sorted(disks, key=lambda disk: (-disk.bad, -disk.errors, -disk.unread, disk.host, disk.log_dir))
 
-    def write(self, directory: str) -> None:
+    def write(self, directory: str, columns: Sequence[TableField]) -> None:
         """Write the table `partitionSummary` as one Parquet file.
 
         Args:
             directory: where to.
+            columns: of the table.
         """
-        place, columns = (directory, "", "summary.parquet"), columns_of(SUMMARY_TABLE)
+        place = (directory, "", "summary.parquet")
         rows = [placed(row, origin.columns()) for origin, row in self._sums.rows()]
         with RowFile(*place, "parquet", SUMMARY_TABLE, columns, placed=False, redactor=self._redactor) as file:
             file.write(from_rows(rows, columns))

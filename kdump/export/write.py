@@ -7,9 +7,9 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
-from kdump.export.state import TEMPORARY, folder_in, new_file
 from kdump.export.tables import FOLDERS, CellType
 from kdump.rows.json_lines import text_or_bytes
+from kdump.storage.own_tree import TEMPORARY, folder_in, new_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -62,6 +62,10 @@ class PartitionSummary(Row, name="partitionSummary"):
     status: str = column(Kind.WORD, "the verdict", words=VERDICTS)
     first_timestamp: int | None = column(Kind.TIME, "the lowest of the segments; null where none has one")
     max_timestamp: int | None = column(Kind.TIME, "the highest of the segments; null where none has one")
+    read_at: int | None = column(
+        Kind.TIME, "the oldest time at which bytes of its segments were read; null without --update", default=None
+    )
+    run: str | None = column(Kind.WORD, "id of the run that wrote the row; null without --update", default=None)
 
 
 class UnreadRow(Row, name="unread"):
@@ -75,6 +79,7 @@ class UnreadRow(Row, name="unread"):
     )
     reason: str = column(Kind.TEXT, "one sentence")
     size: int | None = column(Kind.SIZE, "of a log, as it was seen; null where it is not known", key="bytes")
+    run: str | None = column(Kind.WORD, "id of the run that wrote the row; null without --update", default=None)
 
 
 class PlaceRow(Row):

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["register", "session"]
+__all__ = ["register", "session", "table"]
 
 
 def session(
@@ -54,3 +54,26 @@ def register(spark: SparkSession) -> None:
 
     tell_slots(spark)
     spark.dataSource.register(KafkaSegments)
+
+
+def table(directory: str, name: str | None = None, spark: SparkSession | None = None) -> DataFrame:
+    """Return a table that is kept by `kdump export --update` or `kdump verify --to DIR --update`.
+
+    It is read by the list of the present state: while a run replaces files, the rows are those of before it, or those
+    of after it. A DataFrame that is used after the next run has ended may miss its files: ask for it anew.
+
+    Args:
+        directory: of the tables, as in --to; of verify that of one of its tables, too.
+        name: of the table; None where the directory has one.
+        spark: the session; None for the one that is active, or a new one.
+
+    Raises:
+        NoTableError: there is no such table.
+        NotThisStoreError: no list lies there.
+        RefusedError: somebody else may have written it.
+    """
+    from pyspark.sql import SparkSession
+
+    from kdump.spark.tables import read_table
+
+    return read_table(spark or SparkSession.getActiveSession() or session(), directory, name)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from kdump.checks import replicas, scrub_segment
+from kdump.checks.kept_nothing import NOTHING
+from kdump.checks.run import checked
 from kdump.checks.scrub import LocalScrub
 from kdump.export import job as export_job
 from kdump.export.split import SPLIT_SIZE, pack_in_order
@@ -23,7 +25,7 @@ from kdump.item import Progress
 from kdump.spark.errors import NO_KDUMP, SparkFailedError, reason_of
 from kdump.spark.gateway import kept_log
 from kdump.spark.state import state_items, state_units
-from kdump.spark.units import Directory, DirectoryJudge, units_of
+from kdump.spark.units import Directory, DirectoryJudge, units_by_segment, units_of
 from kdump.storage import guest
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from kdump.checks.kept_nothing import NothingKept
+    from kdump.checks.kept_segments import KeptSegments
     from kdump.checks.ledger import Ledger
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition_check import PartitionCheck
@@ -66,7 +70,8 @@ class VerifyEngine(replicas.LocalReplicas):
         spark: the session.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, kept: KeptSegments | None = None) -> None:
+        super().__init__(kept)
         self._context = spark.sparkContext
 
     def partitions(self, checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Iterator[Item]]:
@@ -74,15 +79,21 @@ class VerifyEngine(replicas.LocalReplicas):
 
         A large partition is judged by segment: a task has one, and what it says of it is put together here.
         """
-        each = [units_of(check, SPLIT_SIZE["findings"]) for check in checks]
+        known = [NOTHING if self.kept is None else self.kept.of(check) for check in checks]
+        size = SPLIT_SIZE["findings"]
+        # what segments show is kept by segment
+        each = [
+            units_of(check, size) if self.kept is None else units_by_segment(check, one.unchanged)
+            for check, one in zip(checks, known, strict=True)
+        ]
         units = [unit for some in each for unit in some]
         sizes, many = [unit.size for unit in units], [unit.files for unit in units]
         work = partial(_judge, options=options)
         found = _run(self._context, "verify", units, sizes, SPLIT_SIZE["findings"], work=work, many=many)
         with closing(found):
             results = _Results(found, is_progress_shown=options.progress)
-            for check, some in zip(checks, each, strict=True):
-                yield _put_together(check, some, results, options)
+            for check, some, one in zip(checks, each, known, strict=True):
+                yield _put_together(check, some, results, options, one)
 
     def replicas(self, groups: Sequence[Sequence[PartitionCheck]], options: VerifyOptions) -> Iterator[Item]:
         """Yield where the replicas of partitions are not the same; those of a partition meet in one task."""
@@ -94,16 +105,20 @@ class VerifyEngine(replicas.LocalReplicas):
 
 
 def _put_together(
-    check: PartitionCheck, units: Sequence[VerifyUnit], results: _Results, options: VerifyOptions
+    check: PartitionCheck,
+    units: Sequence[VerifyUnit],
+    results: _Results,
+    options: VerifyOptions,
+    known: NothingKept,
 ) -> Iterator[Item]:
-    """What is wrong with a partition, from what its tasks say."""
-    if units[0].base is not None:
+    """What is wrong with a partition, from what its tasks say, and what is known of it."""
+    if not units or units[0].base is not None:
 
-        def segment(_number: int) -> Iterator[SegmentResult]:
+        def segment() -> Iterator[SegmentResult]:
             yield from results.progress()
             yield from results.next()[0]
 
-        yield from check.check(segment, options)
+        yield from checked(check, known, segment, options)
         return
     yield from results.progress()
     items, late = results.next()

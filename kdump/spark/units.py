@@ -18,7 +18,7 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.segment import Result
@@ -62,9 +62,19 @@ def units_of(check: PartitionCheck, size: int) -> list[VerifyUnit]:
     directory, total = Directory.of(check), sum(check.sizes)
     if total <= size or len(check.sizes) < 2:
         return [VerifyUnit(directory, None, total, max(1, len(check.sizes)))]
-    misplaced = misplaced_in(check.directory)
-    each = zip(check.jobs, check.sizes, strict=False)
-    return [VerifyUnit(directory, job.base_offset, one, 1, misplaced) for job, one in each]
+    return units_by_segment(check)
+
+
+def units_by_segment(check: PartitionCheck, known: Collection[int] = ()) -> list[VerifyUnit]:
+    """Return what tasks judge of a partition, a segment each.
+
+    Args:
+        check: the partition.
+        known: numbers of segments of which it is known what they show.
+    """
+    directory, misplaced = Directory.of(check), misplaced_in(check.directory)
+    each = enumerate(zip(check.jobs, check.sizes, strict=False))
+    return [VerifyUnit(directory, job.base_offset, one, 1, misplaced) for at, (job, one) in each if at not in known]
 
 
 class DirectoryJudge:

@@ -85,11 +85,13 @@ class EpochsBeside(EpochsAround):
 
         Those before damage at the end of a log count too: an epoch does not fall behind it.
         """
+        self.is_asked = True
         return _next_to(self._logs_before, is_end=True)
 
     @cached_property
     def batches_behind(self) -> Sequence[HeaderFacts]:
         """The first two batches of the logs behind, in file order; fewer where there are none."""
+        self.is_asked = True
         return _next_to(self._logs_behind, is_end=False)
 
     def begins_behind(self, epoch: int, position: int) -> bool:
@@ -101,6 +103,7 @@ class EpochsBeside(EpochsAround):
             epoch: one of the checkpoint.
             position: of a batch, bytes.
         """
+        self.is_asked = True
         start, end, found = self._starts_behind.get(epoch, (position, position, False))
         if not start <= position < end:
             end, found = self._next_of(epoch, position)

@@ -79,6 +79,27 @@ def info(path: str) -> tuple[bool, bool, int]:
     return found.type is fs.FileType.Directory, found.type is fs.FileType.File, found.size or 0
 
 
+def version_of(path: str) -> tuple[int, int] | None:
+    """Return what tells one version of a file from the next: its size, and its time in ns since the epoch.
+
+    Args:
+        path: URL.
+
+    Returns:
+        Zeros where there is no such file; None where the store does not say.
+    """
+    from pyarrow import fs
+
+    try:
+        store, inside = _located(path)
+        found = store.get_file_info(inside)
+    except OSError:
+        return None
+    if found.type is fs.FileType.NotFound:
+        return 0, 0
+    return None if found.mtime_ns is None else (found.size or 0, found.mtime_ns)
+
+
 def is_directory(path: str) -> bool:
     """Tell whether there is a directory; its listing is kept for who asks for that next, at once.
 

@@ -11,7 +11,7 @@ from kdump.export import state
 from kdump.export.arrow import from_rows
 from kdump.export.tables import columns_of
 from kdump.export.write import FORMATS, RowFile
-from kdump.storage import own_files
+from kdump.storage import own_files, own_tree
 from kdump.storage.refusal import RefusedError
 from tests.support.hot_journal import give_away
 
@@ -47,7 +47,7 @@ def faster(monkeypatch: pytest.MonkeyPatch, act: Callable[[str], None]) -> None:
         act(path)
         make(path)
 
-    monkeypatch.setattr(state, "make_directories", late)
+    monkeypatch.setattr(own_tree, "make_directories", late)
 
 
 def open_to_all(path: str) -> None:

@@ -9,18 +9,18 @@ import click
 
 from kdump.cli.options.help import option, options
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _POWERS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
 _DIGITS = r"([0-9]{1,9}(?:\.[0-9]{1,3})?)"
 
 
 def duration(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a span of time, as a callback of click: 90, 90s, 5m, 2h."""
+    """Return the seconds of a span of time, as a callback of click: 90, 90s, 5m, 2h, 30d."""
     if value is None:
         return None
-    found = re.fullmatch(_DIGITS + "([smh]?)", value)
+    found = re.fullmatch(_DIGITS + "([smhd]?)", value)
     if found is None or not float(found[1]):
-        raise click.BadParameter(f"'{value}' is not a span of time: 90, 90s, 5m or 2h")
+        raise click.BadParameter(f"'{value}' is not a span of time: 90, 90s, 5m, 2h or 30d")
     return float(found[1]) * _UNITS[found[2]]
 
 

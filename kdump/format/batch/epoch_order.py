@@ -60,7 +60,13 @@ class EpochsAround:
         floor: the log start offset: of batches below it, and below the first entry, the checkpoint says nothing.
         own: where that file is another replica's, the entries of its own; None where it is this one's.
             Behind its newest entry that of another replica says nothing.
+
+    Attributes:
+        is_asked: somebody has asked which epoch an offset has, or what lies in other logs: an answer hangs on more than
+            the entries of the log's own offsets.
     """
+
+    is_asked = False
 
     def __init__(
         self, entries: Sequence[EpochEntry] = (), floor: int = 0, own: Sequence[EpochEntry] | None = None
@@ -93,6 +99,7 @@ class EpochsAround:
 
     def at(self, offset: int) -> int | None:
         """Return the epoch that the checkpoint has for an offset, None where it says nothing."""
+        self.is_asked = True
         known = bool(self._starts) and offset >= self._floor
         if known and self._is_other and offset > self._starts[-1]:
             return None
@@ -122,6 +129,7 @@ class EpochsAround:
 
     def begins(self, epoch: int | None, offset: int | None) -> bool:
         """Tell whether the checkpoint has an epoch that begins at an offset: a batch of both is where it belongs."""
+        self.is_asked = True
         at = -1 if epoch is None or offset is None else bisect_right(self._starts, offset) - 1
         return at >= 0 and (self._epochs[at], self._starts[at]) == (epoch, offset)
 

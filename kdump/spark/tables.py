@@ -1,0 +1,99 @@
+"""Tables that were kept night by night, read by the list of their present state."""
+
+from __future__ import annotations
+
+import os
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from kdump.export.tables import FOLDERS, TABLES, columns_of
+from kdump.nights.present import NotThisStoreError, parts_of, read_present
+from kdump.spark.source import spark_schema
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_KIND = "parquet"
+_HOST = "host="
+
+
+class NoTableError(ValueError):
+    """There is no such table; the message is one line."""
+
+
+class _Listed(Value):
+    """A store, and its list."""
+
+    place: str  # its directory
+    within: str  # what the files of the table begin with; empty where all of the store is meant
+    host: str | None  # by the name of the directory; None where that has none
+    present: dict[str, Any]  # the list
+
+
+def read_table(spark: SparkSession, directory: str, name: str | None) -> DataFrame:
+    """Return a table as the lists of its stores have it; see `kdump.spark.table`."""
+    frames = [_read(spark, one, name, directory) for one in _listed(directory)]
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def _read(spark: SparkSession, listed: _Listed, name: str | None, directory: str) -> DataFrame:
+    """The table of one store."""
+    parts = [part for part in parts_of(listed.present) if all(path.startswith(listed.within) for path, _ in part.files)]
+    asked = listed.present["asked"]
+    if asked.get("kind", _KIND) != _KIND:
+        raise NoTableError(f"{directory}: its files are {asked['kind']}; tables are read from Parquet")
+    if name is None:
+        names = sorted({part.table for part in parts if part.files}) if "table" not in asked else [str(asked["table"])]
+        if len(names) != 1:
+            raise NoTableError(f"{directory}: holds the tables {', '.join(names) or 'of no rows'}: name one")
+        name = names[0]
+    if name not in TABLES or ("table" in asked and asked["table"] != name):
+        raise NoTableError(f"{directory}: holds no table {name}")
+    columns = columns_of(name, asked.get("columns"))
+    shown = [one.name for one in columns]
+    files = [os.path.join(listed.place, path) for part in parts if part.table == name for path, _ in part.files]
+    # the names of directories have topic and partition, whether they were asked for or not
+    known = {one.name: one for one in (*columns, *columns_of(name, FOLDERS))}
+    if listed.host is not None:
+        known.pop("host", None)  # no file has it
+        shown = shown if "host" in shown else ["host", *shown]
+    schema = spark_schema(list(known.values()))
+    if files:
+        base = files[0].partition("topic=")[0]
+        frame = spark.read.schema(schema).option("basePath", base).parquet(*files)
+    else:
+        frame = spark.createDataFrame([], schema)
+    if listed.host is not None:
+        from pyspark.sql.functions import lit
+
+        frame = frame.withColumn("host", lit(listed.host))
+    return frame.select(*shown)
+
+
+def _listed(directory: str) -> list[_Listed]:
+    """The stores that a directory means: itself, those of the hosts below it, or the one above that it is a table of.
+
+    Raises:
+        NotThisStoreError: there is none.
+    """
+    place = os.path.abspath(directory)
+    for at, within in ((place, ""), (os.path.dirname(place), os.path.basename(place) + "/")):
+        present = read_present(at)
+        if present is not None:
+            return [_Listed(at, within, _host_of(at), present)]
+    below = sorted(one for one in os.listdir(place) if one.startswith(_HOST)) if os.path.isdir(place) else []
+    found = []
+    for one in below:
+        at = os.path.join(place, one)
+        present = read_present(at)
+        if present is not None:  # else its first run has not come to its end
+            found.append(_Listed(at, "", _host_of(at), present))
+    if not found:
+        raise NotThisStoreError(f"{directory}: has no list of its files: it is not kept by --update")
+    return found
+
+
+def _host_of(place: str) -> str | None:
+    name = os.path.basename(place)
+    return name.removeprefix(_HOST) if name.startswith(_HOST) else None
