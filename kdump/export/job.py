@@ -30,7 +30,7 @@ from kdump.export.state import (
 )
 from kdump.export.tables import PLACE, TableField
 from kdump.export.write import RowFile
-from kdump.finding import Finding, Severity
+from kdump.finding import Finding, Severity, Trait
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
@@ -65,6 +65,7 @@ class Result(Value):
     errors: int  # findings of that severity in its piece of the log
     path: str  # of the log; of the file, for a table of verdicts
     problems: tuple[str, ...]  # lines about what could not be read
+    undecoded: int = 0  # keys and payloads that no schema decodes, where they say that they have one
 
 
 class ExportTarget(Value):
@@ -274,11 +275,12 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
     from kdump.export.read import read_split
 
     problems: list[OpenFailure] = []
-    errors = rows = 0
+    errors = rows = undecoded = 0
 
     def report(finding: Finding) -> None:
-        nonlocal errors
+        nonlocal errors, undecoded
         errors += finding.severity is Severity.ERROR
+        undecoded += Trait.UNDECODED in finding.code.traits
 
     batches = read_split(part.split, options, problems.append, report)
     first = next(batches, None)
@@ -289,7 +291,7 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
                 rows += batch.num_rows
                 file.write(batch)
                 batch = next(batches, None)
-    result = Result(part.name, rows, errors, part.split.log.path, tuple(one.sentence for one in problems))
+    result = Result(part.name, rows, errors, part.split.log.path, tuple(one.sentence for one in problems), undecoded)
     if target.redactor is not None:
         result = result.replace(
             path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, result.problems))
