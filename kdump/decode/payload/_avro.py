@@ -209,29 +209,38 @@ def _after_value(
     return _after_value(program, program[node + 2 + number], b, after, end, depth, left)
 
 
-def end_of_value(
+def ends_of_values(
     program: cython.longlong[::1],
     view: cython.uchar[::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
+    places: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    ends: cython.longlong[::1],
     left: cython.longlong[::1],
-) -> int:
-    """Return the place behind the value that begins at a place, or, below 0, what is wrong with it.
+) -> None:
+    """Find the place behind each value, or, below 0, what is wrong with it.
 
     Args:
         program: of the schema; what it begins with is the value.
         view: the bytes; there is one at least.
-        at, end: where the value begins, and where its bytes end.
-        left: room for one number: how many more items without bytes there may be.
+        places: where each value begins, and at last where the last one ends: n + 1 places in order.
+        n: how many values; 1 at least.
+        ends: room for n places; overwritten.
+        left: room for one number.
     """
     operations: cython.p_longlong
     b: cython.p_uchar
+    at: cython.p_longlong
+    out: cython.p_longlong
     items: cython.p_longlong
+    k: cython.Py_ssize_t
     if cython.compiled:
         operations = cython.address(program[0])
         b = cython.address(view[0])
+        at = cython.address(places[0])
+        out = cython.address(ends[0])
         items = cython.address(left[0])
     else:
-        operations, b, items = program, view, left
-    items[0] = _MOST_EMPTY
-    return _after_value(operations, 0, b, at, end, 0, items)
+        operations, b, at, out, items = program, view, places, ends, left
+    for k in range(n):
+        items[0] = _MOST_EMPTY
+        out[k] = _after_value(operations, 0, b, at[k], at[k + 1], 0, items)

@@ -21,7 +21,7 @@ from kdump.format.java_values import MAX_INT
 from kdump.words.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _PRIMITIVES = {
     "null": (_avro.NULL,),
@@ -68,31 +68,35 @@ class AvroSchema:
             self._program = array("q", _Program(named).of(self._schema))
         except Exception as error:
             raise SchemaError(f"{type(error).__name__}: {error}") from None
-        self._left = array("q", [0])
 
-    def decoder(self, body: bytearray) -> Callable[[int, int], object]:
-        """Return what makes of the bytes between two places a value that JSON can have, but for bytes.
-
-        It raises UnfitError where they are no value of the schema.
+    def decoded(self, body: bytearray, places: array[int]) -> Iterator[object]:
+        """Yield what each payload comes to: a value that JSON can have, but for bytes; or the error that says why not.
 
         Args:
-            body: the bytes of many payloads; there is one at least.
+            body: the bytes of all; there is one at least.
+            places: where each begins, and at last where the last one ends.
         """
-        program, schema, left = self._program, self._schema, self._left
-        end_of_value = _avro.end_of_value
-        source = BytesIO(body)
-
-        def decode(at: int, end: int) -> object:
-            after = end_of_value(program, body, at, end, left)
+        count, schema, read = len(places) - 1, self._schema, schemaless_reader
+        ends = array("q", bytes(8 * count))
+        if count:
+            _avro.ends_of_values(self._program, body, places, count, ends, array("q", [0]))
+        source, at = BytesIO(body), -1
+        for number, after in enumerate(ends):
+            end = places[number + 1]
             if after != end:
-                raise UnfitError(_WHY[after] if after < 0 else f"{counted(end - after, 'byte')} behind the value")
-            source.seek(at)
-            value = schemaless_reader(source, schema, None)
-            if source.tell() != end:
-                raise UnfitError("fastavro reads another number of bytes")
-            return value
-
-        return decode
+                why = _WHY[after] if after < 0 else f"{counted(end - after, 'byte')} behind the value"
+                yield UnfitError(why)
+                continue
+            if at != places[number]:
+                source.seek(places[number])
+            try:
+                value = read(source, schema, None)
+            except Exception as error:
+                at = -1
+                yield error
+                continue
+            at = source.tell()
+            yield value if at == end else UnfitError("fastavro reads another number of bytes")
 
 
 class _Program:

@@ -8,12 +8,14 @@ sees: memory and CPU are limited here, by the system.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
 import signal
 import struct
 from array import array
+from itertools import accumulate
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +25,10 @@ from kdump.rows.json_lines import text_or_bytes
 from kdump.rows.schemas import AVRO, PROTOBUF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    Decode = Callable[[int, int], bytes]  # the JSON of what is between two places
-    Decoders = Callable[[bytearray, tuple[int, ...]], Decode]  # of bytes, and of the indexes of a message
+    # from bytes, the places of payloads in them, and the indexes of a message: values, or errors
+    Decoders = Callable[[bytearray, array[int], tuple[int, ...]], Iterator[object]]
 
 HEAD = struct.Struct("<cIQ")  # kind, number, bytes of the body
 SCHEMA, PAYLOADS = b"S", b"P"
@@ -34,6 +36,8 @@ MADE, UNFIT, LIMIT, MISSING = b"M", b"U", b"L", b"I"  # of each answer: JSON; wh
 MOST_MEMORY = 512 * 1024 * 1024  # bytes beyond what the process has when it begins
 MOST_SECONDS = 10  # of CPU, for a schema or the payloads of one question
 MOST_TEXT = 64 * 1024 * 1024  # characters of one answer
+_MADE = MADE[0]
+_TOO_MUCH = b"it takes too much memory, or is nested too deep"
 _PART = 64 * 1024  # bytes of answers that are collected: the other side takes them while the next are made
 
 
@@ -42,6 +46,7 @@ def run() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other side ends this process
     source, target = os.fdopen(0, "rb", closefd=False), os.fdopen(1, "wb", closefd=False)
     _limit_memory()
+    gc.disable()  # values are trees: there are no circles to look for, and each record would be looked at
     schemas: dict[int, Decoders] = {}
     while len(head := source.read(HEAD.size)) == HEAD.size:
         kind, number, size = HEAD.unpack(head)
@@ -92,27 +97,31 @@ def _decoders(schema: dict[str, Any]) -> Decoders:
         from kdump.decode.payload.avro import AvroSchema
 
         avro = AvroSchema(schema["text"], [text for _, text in schema["references"]])
-
-        def of_avro(body: bytearray, _indexes: tuple[int, ...]) -> Decode:
-            decode = avro.decoder(body)
-            return lambda at, end: _text(decode(at, end))
-
-        return of_avro
+        return lambda body, places, _indexes: avro.decoded(body, places)
     if schema["type"] == PROTOBUF:
         from kdump.decode.payload.protobuf import ProtobufSchema
 
         protobuf = ProtobufSchema(schema["text"], schema["references"])
-        return lambda body, indexes: lambda at, end: _text(protobuf.decode(bytes(body[at:end]), indexes))
-    return lambda body, _indexes: lambda at, end: _json(bytes(body[at:end]))
+        return lambda body, places, indexes: _each(body, places, lambda data: protobuf.decode(data, indexes))
+    return lambda body, places, _indexes: _each(body, places, _json)
 
 
-def _json(data: bytes) -> bytes:
+def _each(body: bytearray, places: array[int], decode: Callable[[bytes], object]) -> Iterator[object]:
+    """What each payload comes to, or the error that says why not."""
+    for number in range(len(places) - 1):
+        try:
+            yield decode(bytes(body[places[number] : places[number + 1]]))
+        except Exception as error:
+            yield error
+
+
+def _json(data: bytes) -> object:
     from kdump.decode.formats import one_line
 
     made = one_line(data)
     if made is None:
         raise UnfitError("it is not JSON")
-    return made if made.isascii() else _text(json.loads(made))
+    return _Json(made) if made.isascii() else json.loads(made)
 
 
 def _answer(decoders: Decoders, body: bytearray, write: Callable[[bytes], object]) -> None:
@@ -120,25 +129,21 @@ def _answer(decoders: Decoders, body: bytearray, write: Callable[[bytes], object
     many, depth = struct.unpack_from("<II", body)
     at = 8 + 4 * (many + depth)
     numbers = array("I", bytes(body[8:at]))
-    indexes, sizes = tuple(numbers[:depth]), numbers[depth:]
-    decode = decoders(body, indexes)
+    places = array("q", accumulate(numbers[depth:], initial=at))
     hows, held = bytearray(), 0
     parts: list[bytes] = []
-    for size in sizes:
+    encode = _encode
+    for value in decoders(body, places, tuple(numbers[:depth])):
         try:
-            how, made = MADE, decode(at, at + size)
-            if len(made) > MOST_TEXT:
-                how, made = LIMIT, b"its text has %d bytes" % len(made)
-        except UnfitError as error:
-            how, made = UNFIT, str(error).encode()
-        except (MemoryError, RecursionError):
-            how, made = LIMIT, b"it takes too much memory, or is nested too deep"
-        except Exception as error:
-            how, made = UNFIT, f"its decoder says {type(error).__name__}".encode()
-        at += size
-        hows += how
-        parts.append(made)
+            made = encode(value).encode("ascii")
+            how = _MADE
+        except (TypeError, ValueError, MemoryError, RecursionError):
+            how, made = _slowly(value)
         held += len(made)
+        if len(made) > MOST_TEXT:
+            how, made = LIMIT[0], b"its text has %d bytes" % len(made)
+        hows.append(how)
+        parts.append(made)
         if held >= _PART:
             _write(hows, parts, write)
             hows, parts, held = bytearray(), [], 0
@@ -146,10 +151,35 @@ def _answer(decoders: Decoders, body: bytearray, write: Callable[[bytes], object
         _write(hows, parts, write)
 
 
+def _slowly(value: object) -> tuple[int, bytes]:
+    """What is no plain value: an error, JSON that is made already, or numbers that JSON does not have."""
+    try:
+        if isinstance(value, _Json):
+            return _MADE, value.text
+        if isinstance(value, MemoryError | RecursionError):
+            return LIMIT[0], _TOO_MUCH
+        if isinstance(value, UnfitError):
+            return UNFIT[0], str(value).encode()
+        if isinstance(value, Exception):  # its words may have those of the payload
+            return UNFIT[0], f"its decoder says {type(value).__name__}".encode()
+        return _MADE, _encode(_finite(value)).encode("ascii")
+    except (MemoryError, RecursionError):
+        return LIMIT[0], _TOO_MUCH
+    except (TypeError, ValueError) as error:
+        return UNFIT[0], f"its decoder says {type(error).__name__}".encode()
+
+
 def _write(hows: bytearray, parts: list[bytes], write: Callable[[bytes], object]) -> None:
     write(struct.pack("<I", len(parts)) + hows + array("I", map(len, parts)).tobytes())
     for part in parts:
         write(part)
+
+
+class _Json:
+    """JSON that is as it is to be shown."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------
@@ -174,14 +204,6 @@ def _encoder() -> Callable[[object], str]:
 
 
 _encode = _encoder()
-
-
-def _text(value: object) -> bytes:
-    """A value as JSON; numbers that JSON does not have are their names."""
-    try:
-        return _encode(value).encode("ascii")
-    except ValueError:
-        return _encode(_finite(value)).encode("ascii")
 
 
 def _finite(value: object) -> object:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BY_ID = 0
 _BY_GUID = 1
-_ID_END = 5  # magic byte and int32
+ID_END = 5  # magic byte and int32
 _GUID_END = 17  # magic byte and 16 bytes
 KEY_HEADER = b"__key_schema_id"
 VALUE_HEADER = b"__value_schema_id"
@@ -40,8 +40,8 @@ class SchemaFrame(TupleValue):
 
 def frame_of(data: bytes) -> SchemaFrame | None:
     """Return the frame that bytes begin with, None for none."""
-    if len(data) >= _ID_END and data[0] == _BY_ID:
-        return SchemaFrame(wire.i32(data, 1), None, _ID_END)
+    if len(data) >= ID_END and data[0] == _BY_ID:
+        return SchemaFrame(wire.i32(data, 1), None, ID_END)
     if len(data) >= _GUID_END and data[0] == _BY_GUID:
         return SchemaFrame(None, str(UUID(bytes=data[1:_GUID_END])), _GUID_END)
     return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.decode.payload.frame import (
     FIRST_MESSAGE,
+    ID_END,
     KEY_HEADER,
     VALUE_HEADER,
     SchemaFrame,
@@ -19,7 +20,7 @@ from kdump.decode.payload.registry import Registry
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.record.chunk import MOST_WHOLE
-from kdump.format.record.reader import headers, key_and_value
+from kdump.format.record.reader import headers
 from kdump.rows.json_lines import fields_of
 from kdump.rows.schemas import AVRO, PROTOBUF, SchemaUsed
 from kdump.value import TupleValue, Value
@@ -92,6 +93,7 @@ class Both(TupleValue):
 
 
 NEITHER = Both(None, None)
+_FRAMES = (b"\0", b"\1")  # first bytes
 
 
 class _Attempt(TupleValue):
@@ -124,7 +126,11 @@ class SchemaDecoder:
         self._missing: set[str] = set()  # languages whose library is not installed
         self._found: list[Finding] = []
         self._rows: list[Both] = []
-        self._by_offset: dict[int, list[tuple[bytes | None, bytes | None, Both]]] = {}
+        self._files = schemas.key, schemas.value  # schemas of keys and payloads that no frame decides
+        self._taken: list[tuple[int, bytes | None, bytes | None]] = []  # offset, key and value of each record
+        self._next = 0  # number of the record that is asked for next, mostly
+        self._places: dict[tuple[int, bytes | None, bytes | None], int] | None = None  # made when it is needed
+        self._usual: dict[bytes, Whole] = {}  # schemas of payloads by their frame, where nothing else decides
         self._attempts: list[_Attempt] = []
         self._slots: list[tuple[int, bool, SchemaRow, str]] = []  # row, whether it is a key, its schema, and what it is
 
@@ -137,7 +143,11 @@ class SchemaDecoder:
         """
         if topic != self._topic:
             self._known.clear()
+            self._usual.clear()
         self._path, self._topic = path, topic
+        registry, named = self._schemas.registry, (self._schemas.key, self._schemas.value)
+        of_topic = [registry.of_topic(topic, is_key=is_key) for is_key in (True, False)]
+        self._files = named[0] or of_topic[0], named[1] or of_topic[1]
 
     def take(self, chunk: Chunk) -> list[Both]:
         """Decode the records of a chunk; return what became of each.
@@ -145,32 +155,77 @@ class SchemaDecoder:
         Args:
             chunk: records of the file in hand.
         """
-        self._attempts, self._slots, self._rows = [], [], [NEITHER] * chunk.filled
-        self._by_offset = {}
-        fields = []
-        width = layout.RECORD_WIDTH
-        for number in range(chunk.filled):
-            row = chunk.rows[number * width : (number + 1) * width]
-            key, value = key_and_value(chunk.view, row)
-            fields.append((row[layout.R_OFFSET], key, value))
-            if not self._is_passed(chunk, row):
-                self._choose(chunk, number, row, key, value)
-        parts: dict[int, dict[bool, Part]] = {}
+        count, width, rows, view = chunk.filled, layout.RECORD_WIDTH, chunk.rows, chunk.view
+        self._attempts, self._slots = [], []
+        self._taken, self._next, self._places = [], 0, None
+        parts: tuple[dict[int, Part], dict[int, Part]] = {}, {}  # of values and of keys, by number of the record
+        usual: dict[bytes, tuple[list[int], list[bytes]]] = {}  # numbers of records and payloads, by frame
+        known, passed, batch, limit = self._usual, False, -1, self._limit
+        has_key_file = self._files[0] is not None
+        for at in range(0, count * width, width):
+            if rows[at] != batch:
+                batch = rows[at]
+                passed = self._is_passed(chunk, batch)
+            key_at, key_size = rows[at + layout.R_KEY_AT], rows[at + layout.R_KEY_SIZE]
+            value_at, value_size = rows[at + layout.R_VALUE_AT], rows[at + layout.R_VALUE_SIZE]
+            key = None if key_size < 0 else bytes(view[key_at : key_at + key_size])
+            value = None if value_size < 0 else bytes(view[value_at : value_at + value_size])
+            self._taken.append((rows[at + layout.R_OFFSET], key, value))
+            if passed or max(0, key_size) + max(0, value_size) > limit:
+                continue
+            if value is not None and value[:ID_END] in known and not rows[at + layout.R_HEADER_COUNT]:
+                numbers, some = usual.setdefault(value[:ID_END], ([], []))
+                numbers.append(at // width)
+                some.append(value[ID_END:])
+                if key is not None and (has_key_file or key[:1] in _FRAMES):
+                    self._choose(chunk, at // width, rows[at : at + width], key, None)
+            else:
+                self._choose(chunk, at // width, rows[at : at + width], key, value)
+        for frame, (numbers, some) in usual.items():
+            self._take_usual(chunk, known[frame], numbers, some, parts[0])
         for slot, part in self._judged(chunk):
             number, is_key, _, _ = self._slots[slot]
-            parts.setdefault(number, {})[is_key] = part
-        for number, some in parts.items():
-            self._rows[number] = Both(some.get(True), some.get(False))
-        for (offset, key, value), both in zip(fields, self._rows, strict=True):
-            self._by_offset.setdefault(offset, []).append((key, value, both))
+            parts[is_key][number] = part
+        values, keys = parts
+        if not keys:
+            self._rows = [Both(None, values[number]) if number in values else NEITHER for number in range(count)]
+        else:
+            self._rows = [Both(keys.get(number), values.get(number)) for number in range(count)]
         return self._rows
 
+    def _take_usual(
+        self, chunk: Chunk, whole: Whole, numbers: list[int], some: list[bytes], parts: dict[int, Part]
+    ) -> None:
+        """Decode payloads that all have one frame, whose schema is known at all times and has no messages."""
+        try:
+            answers = self._process.decode(whole.text, (), some)
+        except MissingLibraryError:
+            self._missing.add(whole.text.kind)
+            self._usual.clear()
+            return
+        row, text = whole
+        for number, answer in zip(numbers, answers, strict=True):
+            if isinstance(answer, bytes):
+                parts[number] = Part(answer, row, text)
+            else:
+                width = layout.RECORD_WIDTH
+                place = chunk, chunk.rows[number * width : (number + 1) * width]
+                what = f"payload with schema id {row.id}"
+                self._tell(Code.R10 if answer.is_schema else Code.R09, place, what, answer.why)
+
     def of(self, offset: int, key: bytes | None, value: bytes | None) -> Both:
-        """Return what became of a record of the chunk that was taken last."""
-        for its_key, its_value, both in self._by_offset.get(offset, ()):
-            if its_key == key and its_value == value:
-                return both
-        return NEITHER
+        """Return what became of a record of the chunk that was taken last; it is asked for each in turn, mostly."""
+        number = self._next
+        record = offset, key, value
+        if number >= len(self._taken) or self._taken[number] != record:
+            if self._places is None:
+                self._places = {one: number for number, one in enumerate(self._taken)}
+            found = self._places.get(record)
+            if found is None:
+                return NEITHER
+            number = found
+        self._next = number + 1
+        return self._rows[number]
 
     def findings(self) -> list[Finding]:
         """Return what was found since the last time."""
@@ -182,15 +237,10 @@ class SchemaDecoder:
         self._process.close()
 
     # --- which schema -----------------------------------------------------------------------------------------
-    def _is_passed(self, chunk: Chunk, row: array[int]) -> bool:
-        """Whether a record is none of a client, or not all here."""
-        batch = row[layout.R_BATCH]
+    def _is_passed(self, chunk: Chunk, batch: int) -> bool:
+        """Whether the records of a batch are none of a client, or not all here."""
         is_control = chunk.window.cell(batch, layout.ATTRIBUTES) & layout.CONTROL_FLAG
-        if is_control and chunk.window.cell(batch, layout.MAGIC) >= layout.MAGIC_V2:
-            return True
-        if chunk.cut is not None:
-            return True
-        return max(0, row[layout.R_KEY_SIZE]) + max(0, row[layout.R_VALUE_SIZE]) > self._limit
+        return chunk.cut is not None or bool(is_control and chunk.window.cell(batch, layout.MAGIC) >= layout.MAGIC_V2)
 
     def _choose(self, chunk: Chunk, number: int, row: array[int], key: bytes | None, value: bytes | None) -> None:
         names: tuple[SchemaFrame | None, SchemaFrame | None] = (None, None)
@@ -198,8 +248,8 @@ class SchemaDecoder:
             said = list(headers(chunk.view, row))
             names = header_frame(said, KEY_HEADER), header_frame(said, VALUE_HEADER)
         for data, frame, file, is_key in (
-            (key, names[0], self._schemas.key, True),
-            (value, names[1], self._schemas.value, False),
+            (key, names[0], self._files[0], True),
+            (value, names[1], self._files[1], False),
         ):
             if data is not None:
                 self._choose_one(chunk, number, row, data, frame, file=file, is_key=is_key)
@@ -219,8 +269,6 @@ class SchemaDecoder:
         place = (chunk, row)
         in_header = frame is not None
         frame = frame or frame_of(data)
-        if file is None:
-            file = self._schemas.registry.of_topic(self._topic, is_key=is_key)
         if frame is not None and (file is None or self._schemas.registry.knows(frame)):
             if in_header or self._is_frame(frame):
                 found = self._find(frame, row[layout.R_TIMESTAMP], is_key=is_key)
@@ -228,6 +276,8 @@ class SchemaDecoder:
                     self._tell(Code.R08, place, self._what(frame, is_key=is_key), found)
                 else:
                     self._try(place, number, found, [(frame, data)], self._what(frame, is_key=is_key), is_key=is_key)
+                    if not (is_key or in_header) and frame.guid is None:
+                        self._note_usual(frame, found, data)
             return
         if file is not None:
             what = f"{'key' if is_key else 'payload'}, by the schema of {file.subject}"
@@ -236,6 +286,13 @@ class SchemaDecoder:
             if frame is not None:
                 readings = [(frame, data)] if in_header else [(whole, data), (frame, data)]
             self._try(place, number, file, readings, what, is_key=is_key)
+
+    def _note_usual(self, frame: SchemaFrame, row: SchemaRow, data: bytes) -> None:
+        """Note that payloads with a frame need not be looked at one by one, where that is so."""
+        whole = self._whole.get(id(row))
+        is_usual = row.schema_type != PROTOBUF and self._schemas.registry.is_constant(frame)
+        if is_usual and whole is not None and not isinstance(whole, str):
+            self._usual[data[:ID_END]] = whole
 
     def _is_frame(self, frame: SchemaFrame) -> bool:
         """Whether first bytes that look like a frame are one: many a number begins so, too."""
