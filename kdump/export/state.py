@@ -87,7 +87,8 @@ _NOTE_RULE = fields(
         "errors": _COUNT,
         "path": text,
         "problems": items(text),
-    }
+    },
+    {"undecoded": _COUNT},
 )
 
 
