@@ -14,6 +14,7 @@ import argparse
 import base64
 import io
 import json
+import math
 import random
 import resource
 import tempfile
@@ -135,8 +136,8 @@ def shown(value: Any) -> Any:
         return {key: shown(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [shown(one) for one in value]
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 
 
