@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from kdump.api._rows import Record
     from kdump.api.answers import Location, find_offset, find_time
     from kdump.api.columns import BatchColumns, RecordColumns
+    from kdump.api.decoded import DecodedRecord
     from kdump.api.errors import Error
     from kdump.api.log import Batch, Log, records
     from kdump.api.verdict import Verdict, verify
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Amount", "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction",
-    "Rank", "Record", "RecordColumns", "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time",
-    "records", "verify",
+    "Amount", "Batch", "BatchColumns", "Certainty", "Code", "DecodedRecord", "Error", "Finding", "Location", "Log",
+    "Loss", "Prediction", "Rank", "Record", "RecordColumns", "Severity", "Step", "Verdict", "__version__",
+    "find_offset", "find_time", "records", "verify",
 ]  # fmt: skip
 
 _HOMES = {
@@ -28,6 +29,7 @@ _HOMES = {
     "BatchColumns": "kdump.api.columns",
     "Certainty": "kdump.rows.verdict",
     "Code": "kdump.finding",
+    "DecodedRecord": "kdump.api.decoded",
     "Error": "kdump.api.errors",
     "Finding": "kdump.finding",
     "Location": "kdump.api.answers",

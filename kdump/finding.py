@@ -51,6 +51,8 @@ class Trait(Enum):
     UNREADABLE = "as an error: a consumer does not get over this batch, though its CRC is right"
     RECORDS_SKIPPED = "the header keeps readers from the records, and no finding about these says so"
 
+    UNDECODED = "a key or a payload stays bytes, though it says by which schema it was written"
+
     # Batches.
     MISPLACED = "the base offset is wrong; no CRC covers it"
     OUTSIDE_SEGMENT = "the batch has offsets that no batch of its log can have"
@@ -305,6 +307,12 @@ class Code(Enum):
 
     R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is something else; otherwise see whether it was written by a newer Kafka",
            Trait.ALSO_NOTE)
+    R08 = ("schema-unknown", Severity.WARNING, "{what}: {why}", "name a _schemas log that has it with --schemas, or its file with --value-schema",
+           Trait.UNDECODED)
+    R09 = ("payload-unfit", Severity.WARNING, "{what} does not fit it: {why}", "none if it is something else; otherwise see which producer wrote it",
+           Trait.UNDECODED)
+    R10 = ("schema-unreadable", Severity.WARNING, "{what}: the schema cannot be used: {why}", "name a _schemas log, or files, with all that it needs",
+           Trait.UNDECODED)
 
     C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica",
            Trait.TRUNCATE, Trait.UNREADABLE)

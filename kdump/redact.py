@@ -7,6 +7,7 @@ with tokens in it. Records are not items: what writes keys, values and headers a
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -82,6 +83,7 @@ class Redactor:
         self._odd: dict[str, str] = {}  # topics that are no word of a sentence, by how they stand in one
         self._directories: set[str] = set()  # in log directories, with names that are none of a partition
         self._paths: dict[str, str] = {}
+        self.fields: frozenset[str] | None = None  # names that schemas give; None where nothing is decoded by schemas
         self._by = ""  # what the rows of usage are by
 
     # --- values ---------------------------------------------------------------------------------------------
@@ -127,6 +129,24 @@ class Redactor:
         if isinstance(made, str) and not made.startswith(("Error at ", "<DELETE>")):
             return self.token(made)
         return self._tree(made, "", {}) if isinstance(made, dict | list) else made
+
+    def payload(self, made: Any, names: frozenset[str]) -> Any:  # noqa: ANN401 (JSON)
+        """Return a value that was decoded by a schema: a token for all that is no null, and no name of a field.
+
+        Args:
+            made: the value.
+            names: that the schema gives fields; another one is the key of a map, which is a value too.
+        """
+        if isinstance(made, dict):
+            return {name if name in names else self.name(name): self.payload(one, names) for name, one in made.items()}
+        if isinstance(made, list):
+            return [self.payload(one, names) for one in made]
+        return None if made is None else self.name(made if isinstance(made, str) else json.dumps(made))
+
+    def subject(self, name: str) -> str:
+        """Return a subject of a schema registry: one that is named after a topic has its token in it."""
+        topic, mark, side = name.rpartition("-")
+        return f"{self.topic(topic)}-{side}" if mark and side in ("key", "value") else self.name(name)
 
     def _tree(self, made: Any, field: str, beside: dict[str, Any]) -> Any:  # noqa: ANN401
         if isinstance(made, dict):

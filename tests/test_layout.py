@@ -128,6 +128,10 @@ HELD = {
         "cli.options.broker cli.retention render.retention_rows render.report.retention render.report.sink"
         " render.text.retention"
     ),
+    "tests/decode/payload/test_reference_payloads.py": (
+        "api.decoded cli.options.schemas cli.schemas decode.payload.registry decode.payload.schema_files"
+        " decode.payload.avro decode.payload.unfit render.report.schemas render.schema_rows state.schema_fold"
+    ),
     "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
         "cli.groups cli.state render.coordinator_rows render.coordinators render.report.coordinators"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from kdump.api._rows import Record
     from kdump.api.columns import BatchColumns, RecordColumns
+    from kdump.api.decoded import DecodedRecord
     from kdump.api.select import Selected
     from kdump.format.record.selection import Selection
 
@@ -153,6 +154,40 @@ class Log:
         """
         read = self._reader(selection, deep=True)
         return Rows(lambda: (one for one in read() if one[1].filled), record_list, record_columns)
+
+    def decoded(
+        self,
+        *,
+        schemas: str | os.PathLike[str] | None = None,
+        key_schema: str | os.PathLike[str] | None = None,
+        value_schema: str | os.PathLike[str] | None = None,
+        **selection: Unpack[Selected],
+    ) -> Iterator[DecodedRecord]:
+        """Yield the records with key and value decoded by schemas; what is not decoded is a finding.
+
+        Args:
+            schemas: a log directory with `_schemas`, the partition directory of a registry's log, a directory of
+                schema files, or a file.
+            key_schema, value_schema: a file for all keys, or values, that `schemas` does not know, framed or not.
+            selection: as for `records`.
+
+        Raises:
+            TypeError, ValueError: a selection makes no sense.
+            Error: a schema cannot be read, or a library is not installed; while it is read, as `records`.
+        """
+        from kdump.api.decoded import decoded, schemas_of
+
+        read = self._reader(selection, deep=True)
+        early: list[Finding] = []
+        known = schemas_of(schemas, key_schema, value_schema, early.append)
+        chunks = (one for one in read() if one[1].filled)
+
+        def report(finding: Finding) -> None:
+            assert self._findings is not None
+            self._findings += [*early, finding]
+            early.clear()
+
+        return decoded(chunks, known, report)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -26,6 +26,7 @@ from kdump.cli.options.help import option
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.partitions import partition_options, selected
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.schemas import schema_decoder, schema_options
 from kdump.cli.options.selection import everything, records_asked_for, selection_of, selection_options
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.cli.so_far import SoFar, tell_so_far
@@ -230,6 +231,7 @@ _KINDS = (
 )
 @option("--set", "settings", group="The broker", multiple=True, metavar="NAME=VALUE", help="One setting for --fate.")
 @format_options
+@schema_options
 @option(
     "--follow",
     group="Input",
@@ -312,7 +314,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     dialect = DEFAULT if compat is None else DIALECTS[compat]
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
-    decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
+    plain = None if command is None else command.decode
+    decodes = file_decoder(shown, dialect, plain, redactor, schema_decoder(given, seen.status))
     if (selection is not None or options.deep) and not compat:
         from kdump.dump.searched import Searched
 
@@ -575,6 +578,8 @@ def _run(
             command.sees(item)
         if decodes is not None and isinstance(item, FileStart | FileTurn):
             decodes.begin(item if isinstance(item, FileStart) else item.file)
+        if decodes is not None and isinstance(item, Chunk):
+            decodes.take(item)
         stop = sink(item)
         if isinstance(item, CaughtUp):
             sys.stdout.flush()

@@ -33,6 +33,7 @@ from kdump.cli.options.nights import (
 )
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.schemas import SCHEMA_OPTIONS, schema_options, schemas_of
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.cli.so_far import tell_so_far
 from kdump.exit_status import Exit
@@ -128,6 +129,7 @@ _TABLES = [
     show_default=True,
     help="Whether to decode the records of internal topics.",
 )
+@schema_options
 @quiet_option
 @color_option
 @jobs_option
@@ -200,6 +202,7 @@ class _Export:
             "paths": [absolute(path) if redactor is None else redactor.path(absolute(path)) for path in paths],
             **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
             "columns": [column.name for column in columns],
+            **{name: absolute(given[name]) for name in SCHEMA_OPTIONS if given[name] is not None},
         }
         if redactor is not None:
             self._asked["redacted"] = redactor.token(b"")  # another key makes another export
@@ -207,7 +210,7 @@ class _Export:
         self._bar = bar_of("export", quiet=given["quiet"])
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()
-        self._rows = self._files = 0
+        self._rows = self._files = self._undecoded = 0
         self._verdict_files: VerdictFiles | NightTables | None = None
         self._figures = figures_of(given, paths, "export", given["table"])
         self._night: Night | None = None
@@ -246,6 +249,9 @@ class _Export:
             if self._target.table in SPLIT_TABLES or self._target.table == UNREAD_TABLE:
                 self._figures.unchecked = self._unchecked
         write_figures(self._figures, self._given, self._outcome.exit)
+        if self._undecoded:
+            words = counted(self._undecoded, "key or payload was", "keys or payloads were")
+            say(f"kdump: {words} not decoded by a schema; kdump dump with the same --schemas tells which, and why")
         for path, count in self._errors.items():
             say(f"kdump: {path}: {counted(count, 'error')}; kdump verify tells them")
         self._end()
@@ -271,7 +277,10 @@ class _Export:
             given["decoder"],
             given["max_batch_bytes"],
             given["max_uncompressed_bytes"],
+            schemas=schemas_of(given, self._outcome),
         )
+        if options.schemas is not None and self._redactor is not None:
+            self._redactor.fields = options.schemas.names
         logs = list(logs_of(self._paths, self._origins, WantedLogs()))
         if self._figures is not None:
             self._figures.bytes = sum(log.size for log in distinct(logs))
@@ -314,6 +323,7 @@ class _Export:
             if one.errors:
                 self._outcome.damaged()
                 self._errors[one.path] += one.errors
+                self._undecoded += one.undecoded
             for line in one.problems:
                 self._problem(OpenFailure(one.path, "read", line))
 

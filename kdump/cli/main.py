@@ -44,6 +44,7 @@ _COMMANDS = {
     "groups": "kdump.cli.groups",
     "transactions": "kdump.cli.transactions",
     "cluster": "kdump.cli.cluster",
+    "schemas": "kdump.cli.schemas",
     "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
@@ -100,6 +101,7 @@ TASKS = {
         "groups": "Show committed offsets, now or at a past time.",
         "transactions": "Show which transactions are open, and which hang.",
         "cluster": "Show which brokers and topics there were; check disks.",
+        "schemas": "Show which schemas a registry has.",
         "partition-for": "Show the coordinator partition of a group.",
     },
     "More": {
@@ -113,6 +115,7 @@ _KERNELS = (
     "api._rows",
     "broker.cleaner._cleaning",
     "decode._fast",
+    "decode.payload._avro",
     "export._columns",
     "format.batch._scan",
     "format.record._records",

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.decode.decoded import DELETED
+from kdump.decode.formats import decoder as forms
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from kdump.compat.dialect import Dialect
     from kdump.decode.decoded import Decoded, Decoder, Usual
+    from kdump.decode.payload.process import SchemaText
+    from kdump.decode.payload.records import Part, SchemaDecoder
     from kdump.format.record.chunk import Chunk
     from kdump.item import FileStart
 
@@ -40,6 +43,12 @@ if TYPE_CHECKING:
         def decoded(self, made: Any) -> Any:  # noqa: ANN401 (JSON)
             """Return what may be seen of a decoded key or value."""
 
+        def payload(self, made: Any, names: frozenset[str]) -> Any:  # noqa: ANN401 (JSON)
+            """Return what may be seen of a key or value that was decoded by a schema, which gives these names."""
+
+        def subject(self, name: str) -> str:
+            """Return what may be seen of a subject."""
+
 
 class FileDecoder:
     """The decoder for the records of the file in hand.
@@ -50,6 +59,7 @@ class FileDecoder:
         plain: what reads keys and values that are one value each, in the place of a decoder; None for UTF-8.
         compat: a record at which Kafka's tool dies ends the text there; else it is a finding.
         hides: makes what may be seen of keys and values, and of what a decoder made of them; None where all may.
+        schemas: decodes keys and values of topics that are not internal; None where no schemas are given.
 
     Raises:
         ValueError: the release has no such decoder.
@@ -63,8 +73,11 @@ class FileDecoder:
         *,
         compat: bool,
         hides: Hides | None = None,
+        schemas: SchemaDecoder | None = None,
     ) -> None:
         self._hides = hides
+        self._schemas = schemas
+        self._names: dict[SchemaText, frozenset[str]] = {}
         self._named = named
         self._dialect = dialect
         self._plain = plain
@@ -84,6 +97,14 @@ class FileDecoder:
         self._path = file.path
         if self._named == AUTO:
             self._choose(self._by_place(file))
+        if self._schemas is not None:
+            directory = parse_partition(os.path.basename(os.path.dirname(os.path.abspath(file.path))))
+            self._schemas.begin(file.path, "" if directory is None else directory.topic)
+
+    def take(self, chunk: Chunk) -> None:
+        """Decode the records of a chunk that is about to be shown, where that is done for many together."""
+        if self._schemas is not None and self._name is None and chunk.filled:
+            self._schemas.take(chunk)
 
     def text(self, first: bytes, escape: Callable[[bytes], bytes] | None) -> Texts | None:
         """Return what makes the text of keys and payloads; None for plain UTF-8.
@@ -92,6 +113,8 @@ class FileDecoder:
             first: what stands before the first of them.
             escape: makes the text safe on a terminal; None where it goes out as it is.
         """
+        if self._schemas is not None and self._name is None:
+            return self._schema_text(first, escape, self._schemas)
         if self._hides is not None:
             return self._hidden_text(first, self._hides)
         made = self._of_text()
@@ -126,6 +149,8 @@ class FileDecoder:
 
     def json(self) -> Objects | None:
         """Return what makes the JSON of keys and payloads; None where nothing decodes them."""
+        if self._schemas is not None and self._name is None:
+            return self._schema_json(self._schemas)
         if self._hides is not None:
             return self._hidden_json(self._hides)
         made = self._of_json()
@@ -146,6 +171,66 @@ class FileDecoder:
             return b',"decodedKey":%b,"decodedPayload":%b' % (shown_key, payload)
 
         return contents
+
+    def _schema_text(self, first: bytes, escape: Callable[[bytes], bytes] | None, schemas: SchemaDecoder) -> Texts:
+        """What makes text of keys and payloads by schemas: JSON, or what is shown without one."""
+        plain = self._plain or forms("utf8", "utf8")
+
+        def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes:
+            both = schemas.of(offset, key, value)
+            decoded = plain(offset, key, value)
+            text, prefix = b"", first
+            for name, part, data, shown in (
+                (b"key", both.key, key, decoded.key),
+                (b"payload", both.value, value, decoded.payload),
+            ):
+                text_of = shown
+                if part is not None:
+                    text_of = self._part(part)
+                elif self._hides is not None and data is not None:
+                    text_of = self._hides.token(data).encode()
+                if text_of is not None:
+                    text, prefix = b"%b%b%b: %b" % (text, prefix, name, text_of), b" "
+            return text if escape is None else escape(text)
+
+        return contents
+
+    def _schema_json(self, schemas: SchemaDecoder) -> Objects:
+        """What makes JSON of keys and payloads by schemas; null where there is none."""
+        plain = self._plain
+
+        def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes:
+            both = schemas.of(offset, key, value)
+            made: list[bytes] = []
+            decoded = None if plain is None else plain(offset, key, value)
+            for part, data, shown in (
+                (both.key, key, decoded and decoded.shown_key),
+                (both.value, value, decoded and decoded.shown_payload),
+            ):
+                if part is not None:
+                    made.append(self._part(part))
+                elif self._hides is not None and plain is not None and data is not None:
+                    made.append(_json(self._hides.token(data)))
+                else:
+                    made.append(_json(shown))
+            used = [b"null" if part is None else self._used(part) for part in (both.key, both.value)]
+            return b',"decodedKey":%b,"decodedPayload":%b,"keySchema":%b,"schema":%b' % (*made, *used)
+
+        return contents
+
+    def _part(self, part: Part) -> bytes:
+        """The JSON of a key or a payload, as far as it may be seen."""
+        if self._hides is None:
+            return part.made
+        if part.text not in self._names:
+            from kdump.decode.payload.registry import names_in
+
+            self._names[part.text] = names_in(part.text)
+        return _json(self._hides.payload(json.loads(part.made), self._names[part.text]))
+
+    def _used(self, part: Part) -> bytes:
+        """The schema of a key or a payload, as far as it may be seen."""
+        return part.used if self._hides is None else part.used_as(self._hides.subject(part.row.subject))
 
     def _hidden_text(self, first: bytes, hides: Hides) -> Texts:
         """What makes text of keys and payloads of which not all may be seen."""
@@ -197,6 +282,8 @@ class FileDecoder:
                 f"a record of {cut.size} bytes is shown as it is, not decoded: more than {MOST_WHOLE} in key and value"
             )
             return [Finding(Code.L12, self._path, *place, offset=chunk.rows[layout.R_OFFSET], values={"why": why})]
+        if self._schemas is not None:
+            return self._schemas.findings()
         if not self._odd:
             return []
         found, self._odd = self._odd, {}

@@ -30,7 +30,7 @@ from kdump.export.state import (
 )
 from kdump.export.tables import PLACE, TableField
 from kdump.export.write import RowFile
-from kdump.finding import Finding, Severity
+from kdump.finding import Finding, Severity, Trait
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
@@ -67,6 +67,7 @@ class Result(Value):
     path: str  # of the log; of the file, for a table of verdicts
     problems: tuple[str, ...]  # lines about what could not be read
     codes: tuple[tuple[str, int], ...] = ()  # of these findings, and how many of each
+    undecoded: int = 0  # keys and payloads that no schema decodes, where they say that they have one
 
 
 class ExportTarget(Value):
@@ -289,11 +290,13 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
     from kdump.export.read import read_split
 
     problems: list[OpenFailure] = []
-    rows = 0
+    rows = undecoded = 0
     codes: Counter[str] = Counter()
 
     def report(finding: Finding) -> None:
+        nonlocal undecoded
         codes[finding.code.name] += finding.severity is Severity.ERROR
+        undecoded += Trait.UNDECODED in finding.code.traits
 
     batches = read_split(part.split, options, problems.append, report)
     first = next(batches, None)
@@ -312,6 +315,7 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
         part.split.log.path,
         problems=tuple(one.sentence for one in problems),
         codes=found,
+        undecoded=undecoded,
     )
     if target.redactor is not None:
         result = result.replace(

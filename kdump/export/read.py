@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kdump.decode.payload.records import SchemaDecoder
 from kdump.export.arrow import ArrowRows, as_numbers, batch_columns, with_times
 from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.decode.decoded import Decoder
+    from kdump.decode.payload.records import Schemas
     from kdump.export.log_file import Split
     from kdump.export.tables import TableField
     from kdump.finding import Report
@@ -54,6 +56,7 @@ class ReadOptions(Value):
     decoder: str = "auto"  # auto, none, or the name of a decoder for all topics
     max_batch_bytes: int = MAX_BATCH_BYTES  # a larger batch is not held in memory: its records are not read
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES  # records of one batch over this are not read
+    schemas: Schemas | None = None  # what keys and values of other topics are decoded by; None for nothing
     seeks: bool = True  # what has no row that is asked for is not read, as far as indexes and headers tell
 
 
@@ -88,7 +91,11 @@ def read_splits(
     limit, asked = options.max_uncompressed_bytes, options.wanted.selection
     pruning = Pruning(asked, of_batches=of_batches, max_uncompressed_bytes=limit, seeks=options.seeks)
     windows = _windows(splits, options, pruning, problem, report)
-    made = _batches(windows, needed) if of_batches else _records(windows, needed, options, pruning.records, problem)
+    made: Iterator[pa.RecordBatch]
+    if of_batches:
+        made = _batches(windows, needed)
+    else:
+        made = _records(windows, needed, options, (pruning.records, problem, report))
     for batch in made:
         kept = _within(batch, bounds)
         if kept.num_rows:
@@ -185,9 +192,11 @@ def _records(
     windows: Iterator[tuple[Split, Window]],
     columns: Sequence[TableField],
     options: ReadOptions,
-    wanted: Filter,
-    problem: Callable[[OpenFailure], None],
+    to: tuple[Filter, Callable[[OpenFailure], None], Report],
 ) -> Iterator[pa.RecordBatch]:
+    """The rows of records; `to`: what is wanted, and what takes what cannot be read, and what is found."""
+    wanted, problem, report = to
+    schemas = None if options.schemas is None else SchemaDecoder(options.schemas)
     reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=MOST_CELL)
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -195,7 +204,7 @@ def _records(
     for split, window in windows:
         if split is not read:
             read, constants = split, _constants(split)
-            decoding = Decoding(split.log.origin.topic, options.decoder)
+            decoding = Decoding(split.log.path, split.log.origin.topic, options.decoder, schemas, report)
         for read_chunk in reader.chunks(window):
             if not read_chunk.filled:
                 continue
@@ -255,12 +264,23 @@ class Decoding:
     """The records of internal topics and control records, decoded to JSON.
 
     Args:
+        path: of the log.
         topic: its name.
         name: auto, none, or the name of a decoder.
+        schemas: decodes the records of topics that no decoder is for; None where nothing does.
+        report: takes what is found about them.
+
+    Reports: R08, R09, R10.
     """
 
-    def __init__(self, topic: str | None, name: str) -> None:
+    def __init__(
+        self, path: str, topic: str | None, name: str, schemas: SchemaDecoder | None = None, report: Report = ignore
+    ) -> None:
         from kdump.decode import open_decoder, topic_decoder
+
+        self._schemas, self._report = schemas, report
+        if schemas is not None:
+            schemas.begin(path, topic or "")
 
         known = topic_decoder(topic or "") if name == "auto" else name
         self._wants_control = name != "none"
@@ -275,6 +295,8 @@ class Decoding:
             for k in range(chunk.first, chunk.last)
             if attributes[k] & layout.CONTROL_FLAG and magics[k] >= layout.MAGIC_V2 and self._wants_control
         }
+        if self._decoder is None and self._schemas is not None:
+            return self._by_schemas(chunk, controls)
         if self._decoder is None and not controls:
             return {}
         found: dict[str, list[str | None]] = {"control": [], "decodedKey": [], "decodedPayload": []}
@@ -291,4 +313,25 @@ class Decoding:
                 key_object, payload_object = decoded.shown_key, decoded.shown_payload
             for name, one in (("control", control), ("decodedKey", key_object), ("decodedPayload", payload_object)):
                 found[name].append(None if one is None else json.dumps(one, separators=(",", ":")))
+        return found
+
+    def _by_schemas(self, chunk: Chunk, controls: set[int]) -> Mapping[str, Sequence[str | None]]:
+        """The columns of records that are decoded by schemas."""
+        assert self._schemas is not None
+        found: dict[str, list[str | None]] = {
+            name: [] for name in ("control", "decodedKey", "decodedPayload", "keySchema", "schema")
+        }
+        for number, both in enumerate(self._schemas.take(chunk)):
+            row = chunk.rows[number * layout.RECORD_WIDTH : (number + 1) * layout.RECORD_WIDTH]
+            control = None
+            if row[layout.R_BATCH] in controls:
+                from kdump.decode.control import control_object
+
+                control = control_object(*key_and_value(chunk.view, row))
+            found["control"].append(None if control is None else json.dumps(control, separators=(",", ":")))
+            for part, made, used in ((both.key, "decodedKey", "keySchema"), (both.value, "decodedPayload", "schema")):
+                found[made].append(None if part is None else part.made.decode())
+                found[used].append(None if part is None else part.used.decode())
+        for finding in self._schemas.findings():
+            self._report(finding)
         return found

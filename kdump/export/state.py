@@ -79,7 +79,7 @@ _NOTE_RULE = fields(
         "path": text,
         "problems": items(text),
     },
-    {"codes": items(each_of(_of_form("[A-Z][0-9]{2}"), _COUNT))},
+    {"codes": items(each_of(_of_form("[A-Z][0-9]{2}"), _COUNT)), "undecoded": _COUNT},
 )
 
 

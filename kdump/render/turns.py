@@ -161,6 +161,8 @@ class _Show:
         if not self._sink.is_bulk(item):
             self._keep(item)
             return
+        if self._decodes is not None and isinstance(item, Chunk):
+            self._decodes.take(item)
         self._sink(item)
         if self._decodes is not None and isinstance(item, Chunk):
             for finding in self._decodes.findings(item):
@@ -213,6 +215,8 @@ class _Show:
         seen.see(item)
         if self._decodes is not None and isinstance(item, FileStart):
             self._decodes.begin(item)
+        if self._decodes is not None and isinstance(item, Chunk):
+            self._decodes.take(item)
         self._sink(item)
         if self._decodes is not None and isinstance(item, Chunk):
             for finding in self._decodes.findings(item):

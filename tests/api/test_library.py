@@ -27,7 +27,8 @@ NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 PUBLIC = {
     "Amount",
     "Rank",
-    "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction",
+    "Batch", "BatchColumns", "Certainty", "Code", "DecodedRecord", "Error", "Finding", "Location", "Log", "Loss",
+    "Prediction",
     "Record", "RecordColumns",
     "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
 }  # fmt: skip

@@ -37,6 +37,7 @@ from tests.support.coordinator_records import transaction
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
+from tests.support.schema_logs import log_dir, registered
 from tests.support.segments import Record, varint
 from tests.support.sources import texts, trees
 from tests.support.verify_runs import FOLDERS, NOT_AS_NAMED, STAGED, below, shown_by
@@ -67,6 +68,7 @@ PAGES = [
     "kdump-du.1",
     "kdump-explain.1",
     "kdump-groups.1",
+    "kdump-schemas.1",
     "kdump-partition-for.1",
     "kdump-completion.1",
     "kdump-python.3",
@@ -462,6 +464,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
     folder = scratch / "P05"
     hanging(folder)
     found.append(("P05", said(["transactions", "."], folder)))
+    for code, records in undecoded().items():
+        folder = log_dir(scratch / code, {"t": [Record(b"\0\0\0\0\7\1\2", None)]}, records)
+        found.append((code, said(["dump", "t-0", "--schemas", "."], folder)))
     folder = scratch / "M"
     misplaced(folder)
     args = [word for name in ("wrong", "other", "mine") for word in ("--check", name)]
@@ -473,6 +478,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
         folder.mkdir()
         found.append((staged.name, [finding_line(one) for one in below(folder, stage(folder / "topic-0"))]))
     return found
+
+
+def undecoded() -> dict[str, list[Record]]:
+    """Registries by which a payload with id 7 is not decoded, by the code that says so."""
+    return {
+        "R08": [registered("t-value", 1, 8, '"long"')],
+        "R09": [registered("t-value", 1, 7, '"long"')],
+        "R10": [registered("t-value", 1, 7, '"none"')],
+    }
 
 
 def misplaced(folder: Path) -> None:

@@ -192,6 +192,10 @@ def test_the_rows_are_the_json_lines(table: str, folder: str, tmp_path: Path) ->
     assert len(found) == len(expected) > 0
     for row in found:
         assert {column.name: row.pop(column.name) is None for column in PLACE}["logDir"] is False
+        assert [row.pop(name, None) for name in ("keySchema", "schema")] == [
+            None,
+            None,
+        ]  # columns, and keys of few lines
         row["file"] = os.path.normpath(row["file"])
     for row in expected:
         row["file"] = os.path.normpath(row["file"])

@@ -12,6 +12,7 @@ from pytest import MonkeyPatch  # noqa: PT013
 from kdump.api import _rows
 from kdump.broker.cleaner import _cleaning
 from kdump.decode import _fast
+from kdump.decode.payload import _avro
 from kdump.export import _columns
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout, walk, window
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 # Kernels run compiled at full speed, so that many examples cost little: under sanitizers they do not.
-KERNELS = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows, _fold)
+KERNELS = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows, _fold, _avro)
 COMPILED = all(kernel.is_compiled() for kernel in KERNELS) and "KDUMP_TEST_SANITIZED" not in os.environ
 MAX_BATCH = 64 * 1024 * 1024
 FEW_ROWS = 64  # rows for a small segment: room for thousands costs more than the walk

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from kdump.cli.options.help import option, options
+from kdump.cli.options.schemas import SCHEMA_OPTIONS
 from kdump.compat.dump_log_segments_options import STRING
 from kdump.render.text.dump import RecordFormat
 from kdump.words.escape import escape
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.compat.dialect import Dialect
     from kdump.decode.decoded import Decoder
     from kdump.decode.file_decoder import FileDecoder
+    from kdump.decode.payload.records import SchemaDecoder
     from kdump.redact import Redactor
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
@@ -73,7 +75,7 @@ _OWN = (
     "from_offset", "to_offset", "from_time", "to_time", "from_position", "limit", "tail", "keys", "patterns",
     "value_patterns", "headers", "producers", "epochs", "control", "transactional", "tombstones", "committed",
     "aborted", "key_format", "value_format", "timestamps", "decoder_command", "fate", "config", "settings", "notes",
-    "quiet",
+    "quiet", "schemas", "key_schema", "value_schema",
 )  # fmt: skip
 
 
@@ -140,7 +142,8 @@ def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
     classes = (given["key_decoder_class"], given["value_decoder_class"])
     forms = (given["key_format"], given["value_format"])
     has_way = classes != (None, None) or forms != (None, None) or given["decoder_command"] is not None
-    contents = given["print_data_log"] or decoder not in (None, "none") or has_way
+    has_schemas = any(given[name] is not None for name in SCHEMA_OPTIONS)
+    contents = given["print_data_log"] or decoder not in (None, "none") or has_way or has_schemas
     if decoder is None and not has_way and given["layout"] != "text":
         decoder = "auto"
     return RecordFormat(
@@ -161,7 +164,11 @@ def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
 
 
 def file_decoder(
-    shown: RecordFormat, dialect: Dialect, command: Decoder | None, redactor: Redactor | None = None
+    shown: RecordFormat,
+    dialect: Dialect,
+    command: Decoder | None,
+    redactor: Redactor | None = None,
+    schemas: SchemaDecoder | None = None,
 ) -> FileDecoder | None:
     """Return what decodes keys and values; None where they are plain.
 
@@ -170,6 +177,7 @@ def file_decoder(
         dialect: the release whose words are wanted.
         command: decodes payloads; None where the layout says how.
         redactor: hides what they have; None where all may be seen.
+        schemas: decodes by schemas; None where none are given.
 
     Raises:
         click.BadParameter: a decoder does not exist.
@@ -179,7 +187,7 @@ def file_decoder(
         from kdump.decode.formats import decoder as of_forms
 
         plain = of_forms(shown.key_form or "utf8", shown.value_form or "utf8")
-    if plain is None and shown.decoder is None:
+    if plain is None and shown.decoder is None and schemas is None:
         is_plain = (shown.key_class, shown.value_class) == (STRING, STRING)
         if not shown.contents or (is_plain and redactor is None):
             return None
@@ -194,6 +202,6 @@ def file_decoder(
     from kdump.decode.file_decoder import FileDecoder
 
     try:
-        return FileDecoder(shown.decoder, dialect, plain, compat=shown.compat, hides=redactor)
+        return FileDecoder(shown.decoder, dialect, plain, compat=shown.compat, hides=redactor, schemas=schemas)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None

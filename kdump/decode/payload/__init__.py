@@ -1,0 +1,1 @@
+"""Keys and payloads by the schemas of a registry: frames, schemas, and the process that decodes."""
