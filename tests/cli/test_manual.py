@@ -67,6 +67,7 @@ PAGES = [
     "kdump-du.1",
     "kdump-explain.1",
     "kdump-groups.1",
+    "kdump-serve.1",
     "kdump-partition-for.1",
     "kdump-completion.1",
     "kdump-python.3",
