@@ -146,6 +146,8 @@ HELD = {
     "tests/state/test_transactions.py": (
         "cli.transactions state.doubt state.open_transactions state.transaction_coordinator"
     ),
+    "tests/serve/test_clients.py": "serve.catalogue serve.commits serve.fetching serve.readable",
+    "tests/serve/test_server.py": "cli.serve serve.server",
     "tests/storage/test_guest.py": "cli.options.guest",
     "tests/storage/test_names.py": "storage.paths",
     "tests/usage/test_du.py": (

@@ -45,6 +45,7 @@ _COMMANDS = {
     "transactions": "kdump.cli.transactions",
     "cluster": "kdump.cli.cluster",
     "schemas": "kdump.cli.schemas",
+    "serve": "kdump.cli.serve",
     "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
@@ -96,6 +97,7 @@ TASKS = {
         "find-offset": "Show where an offset is.",
         "find-time": "Show which offset belongs to a time.",
         "export": "Write batches, records or findings as tables.",
+        "serve": "Serve log files to any Kafka client, read-only.",
     },
     "Ask": {
         "groups": "Show committed offsets, now or at a past time.",

@@ -141,6 +141,13 @@ class _Answer:
             if told.fate in NOBODY_KNOWS and told.hole is not None:
                 self._holes[told.producer, first] = told.hole
 
+    def not_committed(self) -> Iterator[tuple[int, int, int, bool]]:
+        """Yield producer, first and last offset of each range, and whether it is in doubt."""
+        for fate, of in self._ranges.items():
+            for producer, ranges in of.items():
+                for first, last in zip(ranges[::2], ranges[1::2], strict=True):
+                    yield producer, first, last, fate in NOBODY_KNOWS
+
     def of(self, producer: int, offset: int) -> tuple[str, MissingRange | None]:
         """Return what became of a batch, and the hole that may have ended its transaction where that is in doubt.
 
@@ -224,6 +231,18 @@ class Outcomes:
     def know_all(self) -> None:
         """Walk through all logs now: a process that is forked later knows what was found."""
         self._walk_until_known(len(self.logs))
+
+    def not_committed(self) -> Iterator[tuple[int, int, int, bool]]:
+        """Yield producer, first and last offset of what was not committed, and whether that is in doubt.
+
+        All logs were walked through. The last offset is that of the marker, where there is one.
+        """
+        yield from self._answer.not_committed()
+
+    @property
+    def first_open(self) -> int | None:
+        """The first offset of the transactions that are open at the end; None for none. All was walked through."""
+        return self._answer.fates.first_open
 
     def hole_behind(self, path: str, window: Window, k: int) -> str:
         """Return where the end of a transaction that is in doubt may be, as "offset 33"; empty where nobody can tell.

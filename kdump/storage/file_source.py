@@ -241,6 +241,10 @@ class FileSource:
         """Return none: what cannot be read is an error here."""
         return ()
 
+    def fileno(self) -> int:
+        """Return the descriptor, for a kernel that sends bytes of the file itself; below 0 where there is none."""
+        return self._fd
+
     def close(self) -> None:
         """Close the file; a second time does nothing."""
         fd, self._fd = self._fd, -1

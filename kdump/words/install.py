@@ -11,6 +11,7 @@ from kdump.words.command import ShellCommand
 
 _NAME = "kafka-kdump"  # where nothing is installed that says so: a source tree, or one file of all
 _EXTRAS = {
+    "kio": "serve",
     "pyarrow": "export",
     "fsspec": "spark",
     "pandas": "spark",

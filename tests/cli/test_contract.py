@@ -141,7 +141,7 @@ def test_a_selection_holds_for_patterns_and_files(verb: str, tmp_path: Path) -> 
 
 # --- statuses -----------------------------------------------------------------------------------------------
 MISSING: dict[str, Sequence[str]] = {
-    "dump": [], "verify": [], "find-offset": ["1"], "find-time": ["max"], "retention": [], "du": [],
+    "dump": [], "verify": [], "find-offset": ["1"], "find-time": ["max"], "retention": [], "du": [], "serve": [],
     "repair": [], "reindex": [], "truncate": ["--at-damage"], "patch-header": [], "salvage": ["--to", "OUT"],
     "undo": [], "resume": [],
     "carve": ["--to", "OUT"], "export": ["--to", "OUT"], "groups": [], "transactions": [], "cluster": [],

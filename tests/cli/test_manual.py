@@ -69,6 +69,7 @@ PAGES = [
     "kdump-explain.1",
     "kdump-groups.1",
     "kdump-schemas.1",
+    "kdump-serve.1",
     "kdump-partition-for.1",
     "kdump-completion.1",
     "kdump-python.3",

@@ -149,6 +149,11 @@ def node(folder: Path) -> None:
     shutil.copytree(_NODE, folder / "kafka")
 
 
+def dead(folder: Path) -> None:
+    """The log directory of a broker that will not come back, with a batch that cannot be read."""
+    write(log_dir(folder / "kafka") / _LOG, 300, b"X")
+
+
 def sound(folder: Path) -> None:
     """A sound log directory, a metadata log, and the log directory of a broker that lacks some partitions."""
     log_dir(folder / "kafka")
@@ -204,5 +209,6 @@ SCENES: dict[str, Callable[[Path], None]] = {
     "A FULL DISK": node,
     "MOVING A LOG.DIR": sound,
     "WHAT TO SEND TO A COLLEAGUE": impassable,
+    "A DEAD BROKER WHOSE DATA IS NEEDED": dead,
     "CHECKING A FLEET EVERY NIGHT": fleet,
 }

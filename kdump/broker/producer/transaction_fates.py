@@ -247,6 +247,11 @@ class TransactionFates:
         pieces = self._running.get(producer)
         return pieces[0].first if pieces else None
 
+    @property
+    def first_open(self) -> int | None:
+        """The first offset of the transactions that have no end so far; None for none."""
+        return min((pieces[0].first for pieces in self._running.values() if pieces), default=None)
+
     def has_begun_up_to(self, offset: int) -> bool:
         """Tell whether a transaction that has no end so far began up to an offset."""
         return any(pieces[0].first <= offset for pieces in self._running.values() if pieces)

@@ -39,6 +39,7 @@ RUNBOOKS: Mapping[str, str] = MappingProxyType({
     "disk-full": "A FULL DISK",
     "moving": "MOVING A LOG.DIR",
     "colleague": "WHAT TO SEND TO A COLLEAGUE",
+    "dead-broker": "A DEAD BROKER WHOSE DATA IS NEEDED",
     "every-night": "CHECKING A FLEET EVERY NIGHT",
 })  # fmt: skip
 """The runbooks by the names that `kdump explain` takes, and their headings."""

@@ -1,0 +1,1 @@
+"""The verb serve: a read-only Kafka endpoint over log files."""
