@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     examples=(
         "kdump schemas /data",
         "kdump schemas /data/_schemas-0 --subject orders-value --format json",
-        "kdump dump /data/orders-0 --schemas /data",
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")

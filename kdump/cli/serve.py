@@ -145,12 +145,13 @@ def _catalogue(paths: list[str], options: Any, console: _Console) -> Catalogue: 
     """Look for partitions; end where a path is missing, or nothing is found."""
     from kdump.serve.catalogue import Catalogue, NoSuchReplicaError
 
-    missing = False
+    missing = unread = False
 
     def report(item: Finding | OpenFailure) -> None:
-        nonlocal missing
+        nonlocal missing, unread
         if isinstance(item, OpenFailure):
             missing |= item.missing
+            unread |= not item.missing
             console.tell(f"kdump: {item.sentence}")
         elif item.severity is not Severity.NOTE:
             console.tell(f"kdump: {item.file}: {item.code.name} {item.message}")
@@ -167,7 +168,7 @@ def _catalogue(paths: list[str], options: Any, console: _Console) -> Catalogue: 
         console.tell(f"kdump: not here: topic {some_of(lacking, _NAMED)}")
     if not found.topics:
         console.tell("kdump: there is no partition to serve")
-        sys.exit(Exit.NOT_FOUND)
+        sys.exit(Exit.INCOMPLETE if unread else Exit.NOT_FOUND)
     return found
 
 

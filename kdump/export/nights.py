@@ -20,7 +20,7 @@ from kdump.export.verdicts import StateRows, UnreadFound, VerdictRows
 from kdump.format.kinds import FileKind
 from kdump.item import PartitionChecked, Progress
 from kdump.nights.known import mark_of, sight_of
-from kdump.nights.present import Part, file_name
+from kdump.nights.present import PresentPart, file_name
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
 from kdump.storage.segment import sibling
@@ -56,7 +56,7 @@ class Night:
 
     def __init__(self, store: Store, *, prunes: bool) -> None:
         self.store = store
-        self.parts: list[Part] = []
+        self.parts: list[PresentPart] = []
         self.files = self.size = 0
         self.unseen: list[str] = []
         self._there: dict[str, int | None] = {}  # lowest base offset of each group; None without segments
@@ -124,7 +124,7 @@ def split_night(
     store, table = night.store, target.table
     night.unseen += [one.path for one in logs if isinstance(one, OpenFailure)]
     pieces: list[ExportPart] = []
-    owners: dict[str, tuple[Part, LogFile]] = {}
+    owners: dict[str, tuple[PresentPart, LogFile]] = {}
     for log in distinct(logs):
         group = origins.place(log.origin.columns()).group
         night.has(group, log.base_offset or 0)
@@ -136,7 +136,7 @@ def split_night(
             night.parts.append(known)
             yield Result(thing, known.rows, known.errors, known.path, problems=(), codes=known.codes)
             continue
-        part = Part(
+        part = PresentPart(
             table,
             group,
             thing,
@@ -163,12 +163,12 @@ class _Left:
     """Puts the pieces of each log together, whose rows are one part."""
 
     def __init__(
-        self, night: Night, pieces: Sequence[ExportPart], owners: Mapping[str, tuple[Part, LogFile]], kind: str
+        self, night: Night, pieces: Sequence[ExportPart], owners: Mapping[str, tuple[PresentPart, LogFile]], kind: str
     ) -> None:
         self._night, self._owners, self._kind = night, owners, kind
         self._folders = {one.name: one.folder for one in pieces}
         self._left: dict[str, int] = defaultdict(int)  # pieces of each log that are still written
-        self._made: dict[str, Part] = {}
+        self._made: dict[str, PresentPart] = {}
         for part, _ in owners.values():
             self._left[part.path] += 1
 
@@ -296,7 +296,7 @@ class _Table:
             of_run = [{**row, "run": store.run.id} for row in rows] if "run" in rows[0] else rows
             file.write(from_rows(of_run, target.columns))
         inside = os.path.relpath(os.path.join(target.directory, folder, f"{name}.{target.kind}"), store.directory)
-        made = Part(
+        made = PresentPart(
             target.table,
             group,
             thing,

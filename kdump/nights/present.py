@@ -50,7 +50,7 @@ class StoreHeldError(Exception):
     """Another run has it; the message is one line for the user."""
 
 
-class Part(Value):
+class PresentPart(Value):
     """Rows of one thing in one table: of a segment, or of a partition directory."""
 
     table: str  # its name
@@ -143,10 +143,12 @@ def read_present(directory: str, name: str = PRESENT) -> dict[str, Any] | None:
     return dict(found)
 
 
-def parts_of(present: Mapping[str, Any]) -> list[Part]:
+def parts_of(present: Mapping[str, Any]) -> list[PresentPart]:
     """Return the parts of a list that `read_present` has returned."""
     return [
-        Part(*(*facts, tuple((path, rows) for path, rows in files), tuple((code, count) for code, count in codes)))
+        PresentPart(
+            *(*facts, tuple((path, rows) for path, rows in files), tuple((code, count) for code, count in codes))
+        )
         for *facts, files, codes in present["parts"]
     ]
 
@@ -204,7 +206,7 @@ class Store:
                 exit=None,
             )
             present = read_present(directory)
-            self.before: list[Part] = []
+            self.before: list[PresentPart] = []
             if present is not None:
                 self._demand_asked(present["asked"])
                 self.before = parts_of(present)
@@ -264,7 +266,7 @@ class Store:
 
     def unchanged(
         self, table: str, group: str, thing: str, sight: str | None, *, is_reread: bool = True
-    ) -> Part | None:
+    ) -> PresentPart | None:
         """Return the part of the present state that was made of what lies there now.
 
         Args:
@@ -291,8 +293,8 @@ class Store:
 
     # --- the end of a night ---------------------------------------------------------------------------------
     def vanished(
-        self, now: Iterable[Part], is_there: Mapping[str, int | None], unseen: Sequence[str]
-    ) -> tuple[list[Part], list[Part]]:
+        self, now: Iterable[PresentPart], is_there: Mapping[str, int | None], unseen: Sequence[str]
+    ) -> tuple[list[PresentPart], list[PresentPart]]:
         """Return the parts of before that are of nothing that is there now, and were not taken over by it.
 
         What a compaction has merged, or a truncation has cut off, is taken over: a segment of its partition that is
@@ -307,8 +309,8 @@ class Store:
             What is gone; and what is in a place that could not be looked at, of which nobody knows.
         """
         keys = {one.key for one in now}
-        gone: list[Part] = []
-        hidden: list[Part] = []
+        gone: list[PresentPart] = []
+        hidden: list[PresentPart] = []
         for part in self.before:
             if part.key in keys:
                 continue
@@ -321,7 +323,7 @@ class Store:
                 gone.append(part)
         return gone, hidden
 
-    def commit(self, parts: Iterable[Part], run: NightRun) -> None:
+    def commit(self, parts: Iterable[PresentPart], run: NightRun) -> None:
         """Let some parts be the present state, and remove the files of all others.
 
         Args:
@@ -336,20 +338,20 @@ class Store:
         self.before, self._done = all_parts, []
         self._remove_left()
 
-    def done_so_far(self, part: Part) -> None:
+    def done_so_far(self, part: PresentPart) -> None:
         """Take note of a part that is written: a run that is ended before its list need not write it again."""
         self._done.append(part)
         if time.monotonic() - self._saved >= _OFTEN:
             self._write_list(_DONE, self._done)
             self._saved = time.monotonic()
 
-    def _read_done(self) -> list[Part]:
+    def _read_done(self) -> list[PresentPart]:
         """The parts that a run has written which was ended before its list."""
         found = read_present(self.directory, _DONE)
         is_same = found is not None and _others(found["asked"], self._asked) == []
         return parts_of(found) if found is not None and is_same else []
 
-    def _write_list(self, name: str, parts: Iterable[Part]) -> None:
+    def _write_list(self, name: str, parts: Iterable[PresentPart]) -> None:
         rows = [
             [one.table, one.group, one.thing, one.base, one.sight, one.read_at, one.path, list(one.files), one.codes]
             for one in parts

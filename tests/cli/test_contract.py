@@ -145,6 +145,7 @@ MISSING: dict[str, Sequence[str]] = {
     "repair": [], "reindex": [], "truncate": ["--at-damage"], "patch-header": [], "salvage": ["--to", "OUT"],
     "undo": [], "resume": [],
     "carve": ["--to", "OUT"], "export": ["--to", "OUT"], "groups": [], "transactions": [], "cluster": [],
+    "schemas": [],
 }  # fmt: skip
 OF_NO_PATH = {"partition-for", "explain", "completion"}
 

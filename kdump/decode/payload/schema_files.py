@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdump.decode.payload.registry import Registry
 from kdump.format.java_values import MAX_INT
 from kdump.rows.schemas import AVRO, JSON, PROTOBUF, SCHEMA_TYPES, ReferenceRow, SchemaRow
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,16 +89,20 @@ def _files(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _text(path: str, report: Callable[[OpenFailure], None]) -> str | None:
+    source = open_source(path)
+    if isinstance(source, OpenFailure):
+        report(source)
+        return None
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(_LARGEST + 1)
+        if source.size > _LARGEST:
+            report(OpenFailure(path, "limit", f"{path}: a schema of more than {_LARGEST} bytes is not read"))
+            return None
+        data = source.read_at(0, source.size)
     except OSError as error:
-        kind = "missing" if isinstance(error, FileNotFoundError) else "read"
-        report(OpenFailure(path, kind, f"{path}: {(error.strerror or str(error)).lower()}"))
+        report(OpenFailure(path, "read", f"{path}: {(error.strerror or str(error)).lower()}"))
         return None
-    if len(data) > _LARGEST:
-        report(OpenFailure(path, "limit", f"{path}: a schema of more than {_LARGEST} bytes is not read"))
-        return None
+    finally:
+        source.close()
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
