@@ -239,6 +239,8 @@ def retention(told: Told, rows: list[Row]) -> list[str]:
         ]
     headings = ("segment", "size", "largest timestamp", "from", "data says", "goes")
     shown = [row for row in told.table(headings, "segment") if row["segment"] != "..."]
+    for row in shown:  # a time that is plausible in another unit is told with that
+        row["largest timestamp"] = re.sub(r"\((seconds|micros|nanos)\?\)$", "", row["largest timestamp"])
     folded = any("more stay" in line for line in told.lines)
     return wrong + _same(shown, segments, ("segment", "largest timestamp", "from"), whole=not folded)
 
@@ -297,6 +299,8 @@ def salvaged(told: Told, rows: list[Row]) -> list[str]:
         )
 
     end = rows[-1]
+    if end["exit"] == 10:
+        return told.lacks("nothing was salvaged")
     of = f", and those of {counted(end['recordsUnknown'], 'range')} unknown" if end["recordsUnknown"] else ""
     lost = f"{counted(end['offsetsLost'], 'offset')}, {counted(end['recordsLost'], 'record')}{of}"
     return told.lacks(
