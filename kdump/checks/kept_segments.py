@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.checks.job import SegmentSummary
 from kdump.checks.kept_forms import RESULTS
 from kdump.checks.kept_nothing import NothingKept
-from kdump.finding import Finding, Severity
+from kdump.finding import Finding, Severity, Trait
 from kdump.format.java_values import MAX_LONG
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
@@ -23,7 +23,8 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.json_rules import BadValueError, each_of, fields, items, number, parsed, text
 from kdump.storage.own_files import read_own
 from kdump.storage.own_tree import STATE, folder_in, write_json
-from kdump.storage.paths import absolute, base_name
+from kdump.storage.paths import absolute
+from kdump.storage.refusal import RefusedError
 from kdump.storage.value_forms import CannotKeepError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class KeptPartition(NothingKept):
         place = KnownPlace(
             log_dir.cluster_id, str(directory_id) if directory_id else None, None, absolute(log_dir.path), None, None
         )
-        self._name = f"{mark_of(place.group, base_name(check.path))}.json"
+        self._name = f"{mark_of(place.group, absolute(check.path))}.json"  # of two copies each has its own
         known = {one[0]: one[1] for one in self._read() if store.is_recent(one[1])}
         now = store.now
         logs = [job.files[FileKind.LOG] for job in check.jobs]
@@ -120,7 +121,15 @@ class KeptPartition(NothingKept):
     def results(self, number: int) -> Iterator[Result]:
         """Yield what an unchanged segment showed; it says when its bytes were read."""
         _, read_at, found = self._all_kept()[self._taken[number]]
-        for one in RESULTS.read(found, self._name):
+        try:
+            read = list(RESULTS.read(found, self._name))
+        except BadValueError as error:
+            with folder_in(self._store.directory, _FOLDER) as folder:
+                os.unlink(self._name, dir_fd=folder)
+            path = os.path.join(self._store.directory, _FOLDER, self._name)
+            why = "it was removed, and the next run reads these segments again"
+            raise RefusedError(f"{path}: what was kept of segments cannot be read ({error}): {why}") from None
+        for one in read:
             yield one.replace(read_at=read_at) if isinstance(one, SegmentSummary) else one
 
     def fresh(self, number: int, results: Iterator[Result]) -> Iterator[Result]:
@@ -131,7 +140,7 @@ class KeptPartition(NothingKept):
             if isinstance(one, Progress):
                 yield one
                 continue
-            is_kept = is_kept and len(held) < _MOST_RESULTS and not isinstance(one, OpenFailure)
+            is_kept = is_kept and len(held) < _MOST_RESULTS and not _is_unread(one)
             if is_kept:
                 held.append(one)
             yield one.replace(read_at=self._store.run.started_at) if isinstance(one, SegmentSummary) else one
@@ -154,12 +163,21 @@ class KeptPartition(NothingKept):
     def done(self) -> None:
         """Keep what was noted, and what is as it was; nothing of segments that are gone."""
         if not self._fresh and len(self._taken) == len(self._sights):
+            self._kept = None
             return
         kept = self._all_kept()
         count = len(self._sights)
         entries = [kept[self._taken[at]] if at in self._taken else self._fresh.get(at) for at in range(count)]
         with folder_in(self._store.directory, _FOLDER, makes=True) as folder:
             write_json(folder, self._name, {"segments": [one for one in entries if one is not None]})
+        self._kept, self._fresh = None, {}
+
+
+def _is_unread(result: Result) -> bool:
+    """Whether it says that something could not be read: that may have another answer tomorrow, and no time shows it."""
+    if isinstance(result, OpenFailure):
+        return True
+    return isinstance(result, Finding) and Trait.NOT_ALL_READ in result.code.traits
 
 
 def inputs_of(job: SegmentJob) -> tuple[object, ...]:

@@ -228,6 +228,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     except (CannotKeepCacheError, RefusedError) as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)
+    except OSError as error:
+        if not given["update"] or error.filename is None:
+            raise
+        fail(f"{error.filename}: {error.strerror}")
     sys.exit(outcome.exit)
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kdump.export.read import ReadOptions
     from kdump.export.verdicts import Row
     from kdump.item import Item
+    from kdump.nights.known import KnownPlace
     from kdump.nights.present import Store
 
 _HELD = 4096  # rows of one file of a verdict
@@ -122,15 +123,17 @@ def split_night(
         options: what is read.
     """
     store, table = night.store, target.table
+    schemas = None if options.schemas is None else mark_of(options.schemas.facts)
     night.unseen += [one.path for one in logs if isinstance(one, OpenFailure)]
     pieces: list[ExportPart] = []
     owners: dict[str, tuple[PresentPart, LogFile]] = {}
     for log in distinct(logs):
-        group = origins.place(log.origin.columns()).group
+        place = origins.place(log.origin.columns())
+        group = place.group
         night.has(group, log.base_offset or 0)
         thing = mark_of(os.path.basename(os.path.dirname(log.path)), os.path.basename(log.path))
         index = sibling(log.path, FileKind.INDEX.value)  # where damage is, its entries tell where batches begin
-        sight = sight_of([log.path, index], store.now, log.next_base, log.origin)
+        sight = sight_of([log.path, index], store.now, log.next_base, log.origin, schemas)
         known = store.unchanged(table, group, thing, sight)
         if known is not None:
             night.parts.append(known)
@@ -145,6 +148,8 @@ def split_night(
             read_at=store.run.started_at,
             path=log.path,
             files=(),
+            cluster=place.cluster,
+            directory_id=place.directory_id,
         )
         night.files, night.size = night.files + 1, night.size + log.size
         for split in splits_of(log, SPLIT_SIZE[table]):
@@ -247,6 +252,7 @@ class _Table:
         self._states = StateRows(target.table, origins)
         self._held: dict[str, list[Row]] = defaultdict(list)  # by group
         self._numbers: dict[str, int] = defaultdict(int)  # of the files of each group so far
+        self._places: dict[str, KnownPlace] = {}  # of each group
         self.rows = self.files = 0
 
     def take(self, item: Item | UnreadFound) -> None:
@@ -269,7 +275,9 @@ class _Table:
 
     def _hold(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            group = self._origins.place(row).group
+            place = self._origins.place(row)
+            group = place.group
+            self._places[group] = place
             self._night.has(group)
             self._held[group].append(row)
             if len(self._held[group]) >= _HELD:
@@ -305,5 +313,7 @@ class _Table:
             read_at=store.run.started_at,
             path=os.path.join(str(rows[0]["logDir"] or ""), _directory(rows[0])),
             files=((inside, len(rows)),),
+            cluster=self._places[group].cluster,
+            directory_id=self._places[group].directory_id,
         )
         self._night.parts.append(made)

@@ -81,7 +81,7 @@ def _facts(path: str, now: int) -> tuple[object, ...] | None:
 
         return version_of(path)
     try:
-        found = os.stat(path, follow_symlinks=False)
+        found = os.stat(path)  # of a log that was named by a link, too, the file is read
     except FileNotFoundError:
         return ()
     except OSError:

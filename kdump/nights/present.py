@@ -63,6 +63,9 @@ class PresentPart(Value):
     files: tuple[tuple[str, int], ...]  # their files, below the directory of the store, and how many rows each has
     # codes of findings of severity error that were met while they were made, and how many of each
     codes: tuple[tuple[str, int], ...] = ()
+    # cluster, directory_id: by which the group is known; None where nothing tells them
+    cluster: str | None = None
+    directory_id: str | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -109,6 +112,8 @@ _RULE = fields(
                 text,
                 items(each_of(_of_form(_FILE), _COUNT)),
                 items(each_of(_of_form(r"[A-Z][0-9]{2}"), _COUNT)),
+                maybe(text),
+                maybe(text),
             )
         ),
     }
@@ -147,9 +152,19 @@ def parts_of(present: Mapping[str, Any]) -> list[PresentPart]:
     """Return the parts of a list that `read_present` has returned."""
     return [
         PresentPart(
-            *(*facts, tuple((path, rows) for path, rows in files), tuple((code, count) for code, count in codes))
+            table,
+            group,
+            thing,
+            base=base,
+            sight=sight,
+            read_at=read_at,
+            path=path,
+            files=tuple((inside, rows) for inside, rows in files),
+            codes=tuple((code, count) for code, count in codes),
+            cluster=cluster,
+            directory_id=directory_id,
         )
-        for *facts, files, codes in present["parts"]
+        for table, group, thing, base, sight, read_at, path, files, codes, cluster, directory_id in present["parts"]
     ]
 
 
@@ -231,8 +246,10 @@ class Store:
         lock = open_own_directory(path)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(lock)
+            if not isinstance(error, BlockingIOError):
+                raise
             raise StoreHeldError(f"{self.directory}: another run with --update has it; wait for its end") from None
         return lock
 
@@ -308,18 +325,21 @@ class Store:
         Returns:
             What is gone; and what is in a place that could not be looked at, of which nobody knows.
         """
-        keys = {one.key for one in now}
+        current = list(now)
+        keys = {one.key for one in current}
+        places = {(one.table, one.path) for one in current}
         gone: list[PresentPart] = []
         hidden: list[PresentPart] = []
         for part in self.before:
-            if part.key in keys:
-                continue
+            lacked_ids = part.cluster is None or part.directory_id is None
+            if part.key in keys or (lacked_ids and (part.table, part.path) in places):
+                continue  # what lies there is told under the ids that it has by now
             lowest = is_there.get(part.group)
+            if part.base is None and part.group in is_there:
+                continue  # of what is there nothing is said any more
             if any(_is_below(part.path, path) for path in unseen):
                 hidden.append(part)
-            elif part.base is None:
-                gone += [] if part.group in is_there else [part]  # of what is there nothing is said any more
-            elif lowest is None or lowest > part.base:
+            elif part.base is None or lowest is None or lowest > part.base:
                 gone.append(part)
         return gone, hidden
 
@@ -331,8 +351,8 @@ class Store:
             run: the row of this run, at its end.
         """
         all_parts = list(parts)
-        self._write_run(run)
         self._write_list(PRESENT, all_parts)
+        self._write_run(run)  # behind the list: a run has no end before its files are there
         with folder_in(self.directory, STATE) as state, suppress(FileNotFoundError):
             os.unlink(_DONE, dir_fd=state)
         self.before, self._done = all_parts, []
@@ -353,7 +373,10 @@ class Store:
 
     def _write_list(self, name: str, parts: Iterable[PresentPart]) -> None:
         rows = [
-            [one.table, one.group, one.thing, one.base, one.sight, one.read_at, one.path, list(one.files), one.codes]
+            [
+                *(one.table, one.group, one.thing, one.base, one.sight, one.read_at, one.path),
+                *(list(one.files), one.codes, one.cluster, one.directory_id),
+            ]
             for one in parts
         ]
         with folder_in(self.directory, STATE) as state:
@@ -374,12 +397,20 @@ class Store:
                 os.fsync(file.fileno())
             os.replace(temporary, name, src_dir_fd=runs, dst_dir_fd=runs)
 
+    def _is_other(self, place: str, name: str) -> bool:
+        """Whether a directory in a place below is not of this store: that of a host, or one with a state of its own."""
+        inside = os.path.join(self.directory, *([] if place == "." else [place]), name)
+        return (place == "." and name.startswith("host=")) or (
+            (place, name) != (".", STATE) and os.path.lexists(os.path.join(inside, STATE))
+        )
+
     def _remove_left(self) -> None:
         """Remove files of tables that the list does not have, and what is not whole: names that kdump gives alone."""
         listed = {path for part in (*self.before, *self._done) for path, _ in part.files}
         with top_of(self.directory) as top:
-            for path, _, names, folder in os.fwalk(dir_fd=top):
+            for path, below, names, folder in os.fwalk(dir_fd=top):
                 place = os.path.relpath(path, ".")
+                below[:] = [one for one in below if not self._is_other(place, one)]
                 for name in names:
                     inside = name if place == "." else f"{place}/{name}"
                     is_row_file = _FILE_FORM.fullmatch(inside) and inside not in listed

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from kdump.serve.readable import PartitionReading
 from kdump.state.copies import Copies
-from kdump.storage.names import METADATA_TOPIC
+from kdump.storage.names import COORDINATED, METADATA_TOPIC
 from kdump.storage.paths import real
+from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ class Topic:
     @property
     def is_internal(self) -> bool:
         """Whether Kafka's own coordinators write it."""
-        return self.name.startswith("__")
+        return self.name in COORDINATED
 
 
 class Catalogue:
@@ -137,15 +138,24 @@ class Catalogue:
         """Begin to read a partition, unless that is done."""
         if key not in self._read:
             reading = asyncio.get_running_loop().run_in_executor(self._executor, self._reading, key)
-            self._read[key] = asyncio.ensure_future(reading)
+            self._read[key] = future = asyncio.ensure_future(reading)
+            future.add_done_callback(lambda done: self._let_go(key, done))
         return self._read[key]
+
+    def _let_go(self, key: Key, done: asyncio.Future[ReadablePartition]) -> None:
+        """Let a reading that failed be tried again by who asks next."""
+        if (done.cancelled() or done.exception() is not None) and self._read.get(key) is done:
+            del self._read[key]
 
     def has(self, topic: str | None, partition: int) -> bool:
         """Whether a partition is here."""
         return topic in self.topics and partition in self.topics[topic].partitions
 
     def _reading(self, key: Key) -> ReadablePartition:
-        return PartitionReading(self.directory(key), self.options, self._tell).read()
+        try:
+            return PartitionReading(self.directory(key), self.options, self._tell).read()
+        except UnreadableError as error:
+            raise OSError(None, error.problem.sentence) from None
 
     def _of_replica(self, key: Key) -> PartitionDir | None:
         """The copy of a partition under the path of --replica."""

@@ -37,6 +37,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC, parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.segment import Segment, UnreadableError
+from kdump.storage.tolerant import TolerantSource
 from kdump.value import TupleValue, Value
 from kdump.words.command import command_line, named
 from kdump.words.numbers import counted, span
@@ -377,13 +378,15 @@ class PartitionReading:
         path = directory.path_of(base, FileKind.LOG)
         source = cache.open(path, follow=False)
         if isinstance(source, OpenFailure):
+            if source.kind == "other":  # too many open files, or the like: it is read when that has passed
+                raise OSError(None, source.sentence)
             self._tell(f"{source.sentence}: nothing of it is served")
             self._stopped |= self._options.on_damage == STOP
             return
         segment = Segment(path, base, cache, follow=False)
         try:
             scanned = read_log(
-                source,
+                TolerantSource(source, OSError),
                 base,
                 self._limits,
                 directory.epochs_around(base),
@@ -395,6 +398,7 @@ class PartitionReading:
         except OSError as error:
             self._tell(f"{path}: cannot be read: {error.strerror or error}: nothing of it is served")
             self._stopped |= self._options.on_damage == STOP
+            return
         for patch, why in zip(scanned.patches, scanned.fields, strict=True) if number >= 0 else ():
             self._tell(f"{path}: {why.code.name} at position {patch.position}: served with the field put right")
 

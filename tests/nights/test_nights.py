@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +38,6 @@ from tests.support.nights import (
 from tests.support.partitions import name, write
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.sample import OneIn
 
 RECORDS = ("export", "--table", "records")
@@ -340,3 +339,88 @@ def test_options_of_a_night_without_one_are_wrong_use(tmp_path: Path, words: lis
     run = CliRunner().invoke(kdump, ["export", str(data), "--to", str(tmp_path / "store"), *words])
     assert run.exit_code == 2
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("verb", ["records", "verify"])
+def test_a_log_directory_that_gets_an_id_has_no_row_twice(tmp_path: Path, verb: str) -> None:
+    data, store = node(tmp_path / "data"), tmp_path / "store"
+    properties = data / "meta.properties"
+    whole = properties.read_text()
+    properties.write_text("".join(line for line in whole.splitlines(keepends=True) if "directory.id" not in line))
+    rest()
+    night(VERBS[verb], data, store)
+    properties.write_text(whole)
+    rest()
+    night(VERBS[verb], data, store)
+    night(VERBS[verb], data, tmp_path / "fresh")
+    assert rows_of(store) == rows_of(tmp_path / "fresh")
+
+
+def test_schemas_that_changed_decode_what_did_not(tmp_path: Path) -> None:
+    data, schema = node(tmp_path / "data"), tmp_path / "v.avsc"
+    asked = (*RECORDS, "--value-schema", str(schema))
+    for word in ("one", "other"):
+        schema.write_text(json.dumps({"type": "record", "name": "R", "fields": [{"name": word, "type": "bytes"}]}))
+        rest()
+        night(asked, data, tmp_path / "store")
+        assert last_run(tmp_path / "store")["files"] > 0, word
+    assert last_run(tmp_path / "store")["rows"] > 0
+
+
+def test_a_store_inside_another_one_keeps_its_files(tmp_path: Path) -> None:
+    data, store = node(tmp_path / "data"), tmp_path / "store"
+    night(RECORDS, data, store)
+    night(VERBS["batches"], data, store / "segments")
+    night(VERBS["batches"], data, store / "host=a")
+    before = [on_disk(store / one) for one in ("segments", "host=a")]
+    assert all(before)
+    night(RECORDS, data, store)
+    assert [on_disk(store / one) for one in ("segments", "host=a")] == before
+
+
+def test_two_copies_of_one_log_directory_are_kept_beside_each_other(tmp_path: Path) -> None:
+    data, store = node(tmp_path / "data"), tmp_path / "store"
+    shutil.copytree(data, tmp_path / "copy")
+    rest()
+    both = (*VERIFY, str(tmp_path / "copy"))
+    first, second = night(both, data, store), night(both, data, store)
+    assert (first.exit_code, first.stdout) == (second.exit_code, second.stdout)
+    assert last_run(store)["files"] == 0
+
+
+def test_what_a_disk_could_not_read_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, store = node(tmp_path / "data"), tmp_path / "store"
+    real = os.pread
+
+    def failing(fd: int, size: int, at: int) -> bytes:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        if path.parent.name == "a-0" and path.suffix == ".log":
+            raise OSError(5, "Input/output error")
+        return real(fd, size, at)
+
+    def failing_into(fd: int, buffers: list[memoryview], at: int) -> int:
+        data = failing(fd, len(buffers[0]), at)
+        buffers[0][: len(data)] = data
+        return len(data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", failing)
+        patch.setattr(os, "preadv", failing_into)
+        assert night(VERIFY, data, store).exit_code in (5, 6)
+    assert night(VERIFY, data, store).exit_code == 0
+
+
+def test_what_is_kept_and_cannot_be_read_is_removed_and_said(tmp_path: Path) -> None:
+    data, store = node(tmp_path / "data"), tmp_path / "store"
+    night(VERIFY, data, store)
+    for kept in (store / "_kdump" / "segments").iterdir():
+        found = json.loads(kept.read_text())
+        for one in found["segments"]:
+            one[2] = [["no result"]]
+        kept.write_text(json.dumps(found))
+    told = night(VERIFY, data, store)
+    assert told.exit_code == 12
+    assert "the next run reads these segments again" in told.stderr
+    while told.exit_code == 12:  # a file each
+        told = night(VERIFY, data, store)
+    assert told.exit_code == 0

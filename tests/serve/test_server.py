@@ -7,11 +7,13 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kdump.serve import protocol
+from kdump.serve.catalogue import Topic
 from tests.support.mutated_requests import (
     LOG_DIR,
     MOST_MEMORY,
@@ -175,3 +177,8 @@ def test_an_address_that_is_taken_ends_with_5() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         run = run_kdump(["serve", ".", "--listen", f"127.0.0.1:{taken.getsockname()[1]}"], LOG_DIR)
     assert (run.exit, "cannot listen on" in run.stderr.decode()) == (5, True)
+
+
+def test_what_is_no_topic_of_a_coordinator_is_not_internal() -> None:
+    assert not Topic("__heartbeats", uuid.UUID(int=1)).is_internal
+    assert Topic("__consumer_offsets", uuid.UUID(int=2)).is_internal

@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import select
+import socket
 import struct
 import subprocess
 import sys
@@ -71,6 +72,7 @@ class DecoderProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._to: socket.socket | None = None  # its standard input
         self._owner = 0  # process that started it: a fork has no part in it
         self._numbers: dict[SchemaText, int] = {}  # of the schemas that the child has
         self._unreadable: dict[SchemaText, str] = {}
@@ -99,6 +101,9 @@ class DecoderProcess:
         if process is None or self._owner != os.getpid():
             return
         process.kill()
+        if self._to is not None:
+            self._to.close()
+            self._to = None
         process.communicate()
 
     def __del__(self) -> None:
@@ -135,6 +140,7 @@ class DecoderProcess:
                     answers += [self._counted(schema, hows[k : k + 1], part) for k, part in enumerate(parts)]
         except _EndedError as error:
             if answers:
+                self._ends[schema] = self._ends.get(schema, 0) + 1
                 return answers
             if last - first == 1:
                 return [self._counted(schema, LIMIT, str(error).encode())]
@@ -198,25 +204,25 @@ class DecoderProcess:
     def _start(self) -> None:
         self._numbers.clear()
         self._owner = os.getpid()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError, AttributeError):  # no such size for this user, or on this system
-                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIECE)  # type: ignore[arg-type]
+        self._to, its = socket.socketpair()  # and no pipe: a child that has died must not end this process by SIGPIPE
+        with its:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, *sys.path],
+                stdin=its.fileno(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+            )
+        with suppress(OSError, AttributeError):  # no such size for this user, or on this system
+            fcntl.fcntl(self._process.stdout, fcntl.F_SETPIPE_SZ, _PIECE)  # type: ignore[arg-type]
 
     def _write(self, kind: bytes, number: int, body: bytes) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
+        assert self._to is not None
         left = memoryview(HEAD.pack(kind, number, len(body)) + body)
         try:
             while left:
-                left = left[os.write(self._process.stdin.fileno(), left) :]
-        except BrokenPipeError:
+                left = left[self._to.send(left, getattr(socket, "MSG_NOSIGNAL", 0)) :]
+        except ConnectionError:
             raise _EndedError(self._ended()) from None
 
     def _read(self, size: int) -> bytes:
@@ -237,6 +243,9 @@ class DecoderProcess:
         assert self._process is not None
         process, self._process = self._process, None
         self._numbers.clear()
+        if self._to is not None:
+            self._to.close()
+            self._to = None
         try:
             status = process.wait(1.0)
         except subprocess.TimeoutExpired:

@@ -57,6 +57,11 @@ class Schemas(Value):
         return self.registry.names | Registry(files).names
 
     @property
+    def facts(self) -> tuple[object, ...]:
+        """All that what is decoded hangs on, as values that can be compared."""
+        return self.registry.facts, self.key, self.value, self.missing_library
+
+    @property
     def missing_library(self) -> str | None:
         """A library that is needed and not installed, None for none."""
         from importlib.util import find_spec

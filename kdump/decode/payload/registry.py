@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_CONTEXT = ""
 _MOST_REFERENCES = 1000
+_DEEPEST = 100  # references of references
 _NEWEST = -1
 
 
@@ -69,6 +70,11 @@ class Registry:
     def rows(self) -> Sequence[SchemaRow]:
         """The schemas, in the order in which they were registered."""
         return self._rows
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """All that payloads are decoded by, as values that can be compared."""
+        return tuple(self._rows), tuple(sorted(self._of_files.items()))
 
     def knows(self, frame: SchemaFrame) -> bool:
         """Tell whether anything has the id or the GUID of a frame."""
@@ -122,6 +128,8 @@ class Registry:
         for one in row.references:
             if one.name in texts or one.name in above:
                 continue
+            if len(above) >= _DEEPEST:
+                raise _MissingError(f"it needs others {_DEEPEST} deep")
             if len(texts) + len(above) >= _MOST_REFERENCES:
                 raise _MissingError(f"it needs more than {_MOST_REFERENCES} others")
             needed = self._referenced(one, row)

@@ -14,7 +14,8 @@ import pytest
 from kdump.decode.payload import process as decoder_process
 from kdump.decode.payload.child import MOST_MEMORY
 from kdump.decode.payload.process import MOST_ENDS, DecoderProcess, SchemaText, Undecoded
-from kdump.rows.schemas import AVRO, JSON, PROTOBUF
+from kdump.decode.payload.registry import Registry
+from kdump.rows.schemas import AVRO, JSON, PROTOBUF, ReferenceRow, SchemaRow
 from tests.support.random_payloads import mutations, round_trips
 from tests.support.runs import run_kdump
 from tests.support.schema_logs import log_dir, registered
@@ -145,6 +146,19 @@ def test_a_decoder_that_was_killed_between_questions_is_started_again(process: D
     assert process.decode(SchemaText(JSON, "{}"), (), [b"2", b"3"]) == [b"2", b"3"]
 
 
+def test_a_decoder_that_has_died_ends_no_process_that_dies_of_a_closed_pipe(process: DecoderProcess) -> None:
+    """As kdump does: `| head` ends it."""
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        process.decode(SchemaText(JSON, "{}"), (), [b"1"])
+        assert process._process is not None
+        os.kill(process._process.pid, signal.SIGKILL)
+        process._process.wait()
+        os._exit(process.decode(SchemaText(JSON, "{}"), (), [b"2", b"3"]) != [b"2", b"3"])
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_a_decoder_is_of_the_process_that_started_it(process: DecoderProcess) -> None:
     assert process.decode(SchemaText(JSON, "{}"), (), [b"1"]) == [b"1"]
     child = os.fork()
@@ -154,3 +168,12 @@ def test_a_decoder_is_of_the_process_that_started_it(process: DecoderProcess) ->
         os._exit(0 if is_right else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert process.decode(SchemaText(JSON, "{}"), (), [b"3"]) == [b"3"]
+
+
+def test_references_of_references_without_end_are_no_schema() -> None:
+    def row(number: int) -> SchemaRow:
+        needed = (ReferenceRow(f"n{number + 1}", f"s{number + 1}", 1),)
+        return SchemaRow(f"s{number}", 1, number, None, "AVRO", needed, False, None, None, number, 0, '"int"')
+
+    rows = [row(number) for number in range(5000, -1, -1)]
+    assert Registry(rows).whole(rows[-1]) == "it needs others 100 deep"
