@@ -32,6 +32,9 @@ class Location(Value):
         file: the log; None for an end of the log.
         position: of the batch, bytes.
         base_offset, last_offset: of the batch.
+        what: stands at the offset: record, compacted, aborted or control; None where that is not known.
+        next: the offset of the next record at or behind it; None for none, or not known.
+        next_committed: that of the next one that a read_committed consumer gets; None for none, or not known.
     """
 
     offset: int | None
@@ -41,6 +44,9 @@ class Location(Value):
     position: int | None
     base_offset: int | None
     last_offset: int | None
+    what: str | None
+    next: int | None
+    next_committed: int | None
 
 
 def find_offset(path: str | os.PathLike[str], offset: int | str, *, scan: bool = False) -> Location | None:
@@ -99,4 +105,7 @@ def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | No
         position=answer.position,
         base_offset=answer.base_offset,
         last_offset=answer.last_offset,
+        what=None if answer.what is None else answer.what.value,
+        next=answer.next,
+        next_committed=answer.next_committed,
     )

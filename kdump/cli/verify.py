@@ -527,18 +527,22 @@ def _items(
     replicas: bool,
     kept: KeptSegments | None,
 ) -> Iterator[Item]:
-    engine: LocalReplicas | None = None
+    engines: tuple[LocalReplicas, ...] = ()
     if spark is not None:
         from kdump.spark.jobs import VerifyEngine
 
-        engine = VerifyEngine(spark, kept)
+        engines = (VerifyEngine(spark, kept),)
+    elif kept is not None:
+        from kdump.checks.replicas import LocalReplicas
+
+        engines = (LocalReplicas(kept),)
     if replicas:
-        from kdump.checks.replicas import LocalReplicas, compare
+        from kdump.checks.replicas import compare
 
-        return compare(paths, options, engine or LocalReplicas(kept))
-    from kdump.checks.run import LocalVerify, verify
+        return compare(paths, options, *engines)
+    from kdump.checks.run import verify
 
-    return verify(paths, options, engine or LocalVerify(kept))
+    return verify(paths, options, *engines)
 
 
 def _hosts_of(roots: Sequence[Root] | None, redactor: Redactor | None) -> Callable[[str], str]:

@@ -246,6 +246,10 @@ class Server:
             sent = await asyncio.wait_for(sending, _PATIENCE)
         except asyncio.SendfileNotAvailableError:
             raise ConnectionError from None  # not one byte of it: the client has gone
+        except RuntimeError:
+            if not writer.transport.is_closing():
+                raise
+            raise ConnectionError from None  # it went before the first byte
         if sent < size:
             raise _ClosedError("a file has become shorter")
 

@@ -206,8 +206,9 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
         for row in map(json.loads, file.read_text("ascii").splitlines()):
             assert violates(row, SCHEMAS[row["type"]]) is None
             found.add(row["type"])
-    # those of verify and salvage over damage: tests/checks and tests/rescue; of no cluster here: tests/state
-    others = {"step", "token", "kept", "patched", "revived", "divergent", "salvage"}
+    # those of verify and salvage over damage: tests/checks and tests/rescue; of no cluster here: tests/state; of
+    # nights: tests/nights
+    others = {"nightRun", "step", "token", "kept", "patched", "revived", "divergent", "salvage"}
     assert found | others == set(SCHEMAS) - {"bytes"}
 
 
