@@ -48,7 +48,7 @@ _BROKERS_OWN = 2  # the first version of ListOffsets whose isolation level count
 
 
 class ApiAnswers:
-    """ApiAnswers requests.
+    """Answers requests.
 
     Args:
         catalogue: of partitions.
@@ -60,7 +60,7 @@ class ApiAnswers:
         self._address = address
         self._fetching = Fetching(catalogue)
         self.coordinator = Coordinator()
-        self._commits = Commits(catalogue.paths, catalogue.options)
+        self._commits = Commits(catalogue.paths, catalogue.options, catalogue.tell)
         self._files = asyncio.Lock()  # commits are read one group at a time
         made: dict[str, Callable[[Header, Fields], Awaitable[Fields]]] = {
             "metadata": self._metadata,
@@ -277,8 +277,24 @@ class ApiAnswers:
         bound = partition.last_stable_offset if committed else partition.end_offset
         if found is None or found.offset >= bound:
             return answer
-        epoch = -1 if found.epoch is None else found.epoch
+        epoch = self._served_epoch((name, number), -1 if found.epoch is None else found.epoch)
         return {**answer, "timestamp": found.timestamp, "offset": found.offset, "leader_epoch": epoch}
+
+    def _committed(self, number: int, commit: Commit | None, name: str) -> Fields:
+        found = Commit(-1) if commit is None else commit
+        return {
+            "partition_index": number,
+            "committed_offset": found.offset,
+            "committed_leader_epoch": self._served_epoch((name, number), found.epoch),
+            "metadata": found.metadata,
+            "error_code": ErrorCode.none if name else ErrorCode.unknown_topic_id,
+        }
+
+    def _served_epoch(self, key: tuple[str, int], epoch: int) -> int:
+        """Return a leader epoch that a client may keep: one above that of the metadata would make it wait for ever."""
+        if not self._catalogue.has(*key) or epoch <= self._catalogue.leader_epoch(key):
+            return epoch
+        return -1
 
     async def _readable(self, name: str, number: int, epoch: int) -> tuple[ReadablePartition | None, ErrorCode]:
         """A partition, or why there is none."""
@@ -337,7 +353,7 @@ class ApiAnswers:
             wanted = [(one, one["partition_indexes"] or []) for one in asked["topics"]]
         for topic, numbers in wanted:
             name = topic.get("name") or self._name_of(topic.get("topic_id"))
-            parts = [_committed(number, commits.get((name, number)), name) for number in numbers]
+            parts = [self._committed(number, commits.get((name, number)), name) for number in numbers]
             topics.append({"name": name, "topic_id": topic.get("topic_id"), "partitions": parts})
         return {"group_id": asked["group_id"], "topics": topics, "error_code": ErrorCode.none}
 
@@ -422,17 +438,6 @@ def _no_topic(**what: Any) -> Fields:  # noqa: ANN401 (name or topic_id)
 
 def _search(partition: ReadablePartition, timestamp: int) -> FoundRecord | None:
     return partition.with_largest_time() if timestamp == _MAX_TIMESTAMP else partition.first_after(timestamp)
-
-
-def _committed(number: int, commit: Commit | None, name: str) -> Fields:
-    found = Commit(-1) if commit is None else commit
-    return {
-        "partition_index": number,
-        "committed_offset": found.offset,
-        "committed_leader_epoch": found.epoch,
-        "metadata": found.metadata,
-        "error_code": ErrorCode.none if name else ErrorCode.unknown_topic_id,
-    }
 
 
 def _setting(value: object) -> str:

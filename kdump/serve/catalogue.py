@@ -87,7 +87,7 @@ class Catalogue:
     ) -> None:
         self.paths = list(paths)
         self.options = options
-        self._tell = tell
+        self.tell = tell
         self._copies = Copies(paths, report)
         self.cluster_id = next((one.cluster_id for one in self._copies.log_dirs.values() if one.cluster_id), None)
         self.topics: dict[str, Topic] = {}
@@ -123,7 +123,7 @@ class Catalogue:
             else:
                 self._chosen[key], said = self._copies.choose(key, self.options.limits.max_batch_bytes)
                 if said is not None:
-                    self._tell(said.sentence)
+                    self.tell(said.sentence)
         return self._chosen[key]
 
     async def read(self, key: Key) -> ReadablePartition:
@@ -153,7 +153,7 @@ class Catalogue:
 
     def _reading(self, key: Key) -> ReadablePartition:
         try:
-            return PartitionReading(self.directory(key), self.options, self._tell).read()
+            return PartitionReading(self.directory(key), self.options, self.tell).read()
         except UnreadableError as error:
             raise OSError(None, error.problem.sentence) from None
 

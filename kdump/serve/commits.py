@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from kdump.finding import Finding, Severity
 from kdump.rows.coordinators import SHARE, CommitRow, GroupRow
 from kdump.state.groups import GroupOptions, groups
+from kdump.storage.file_source import OpenFailure
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kdump.serve.options import ServeOptions
 
@@ -25,6 +27,9 @@ class Commit(TupleValue):
     offset: int
     epoch: int = -1  # of the record before, -1 for none
     metadata: str = ""
+
+
+_MOST_TOLD = 100  # lines about what keeps commits from being known
 
 
 class ListedGroup(TupleValue):
@@ -46,9 +51,12 @@ class Commits:
     Args:
         paths: partition directories and log directories, as the user wrote them.
         options: what was asked for.
+        tell: takes a line about commits that are not known: each once.
     """
 
-    def __init__(self, paths: Sequence[str], options: ServeOptions) -> None:
+    def __init__(self, paths: Sequence[str], options: ServeOptions, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._told: set[str] = set()
         self._paths = list(paths)
         self._options = options
         self._of_files: OrderedDict[str, dict[tuple[str, int], Commit]] = OrderedDict()
@@ -64,10 +72,22 @@ class Commits:
                 if isinstance(item, CommitRow) and not item.pending and item.group_type != SHARE and not item.removed:
                     epoch = -1 if item.leader_epoch is None else item.leader_epoch
                     found[item.topic, item.partition] = Commit(item.offset, epoch, item.metadata)
+                self._see(item)
             self._of_files[group] = found
             while len(self._of_files) > _MOST_GROUPS:
                 self._of_files.popitem(last=False)
         return {**self._of_files[group], **self._of_clients.get(group, {})}
+
+    def _see(self, item: object) -> None:
+        """Tell what keeps commits from being known: a client would begin elsewhere without a word."""
+        line = ""
+        if isinstance(item, OpenFailure) and item.kind != "skipped":
+            line = item.sentence
+        elif isinstance(item, Finding) and item.severity is Severity.ERROR:
+            line = f"{item.file}: {item.code.name} {item.message}"
+        if line and line not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(line)
+            self._tell(f"commits of groups: {line}")
 
     def listed(self) -> list[ListedGroup]:
         """Return the groups of the files. It reads them: call it in a thread of its own."""
@@ -85,12 +105,11 @@ class Commits:
         """
         if len(commit.metadata.encode()) > _MOST_METADATA:
             return False
-        its = self._of_clients.setdefault(group, {})
-        if (topic, partition) not in its:
+        if (topic, partition) not in self._of_clients.get(group, {}):
             if self._count >= _MOST_COMMITS:
                 raise TooManyCommitsError
             self._count += 1
-        its[topic, partition] = commit
+        self._of_clients.setdefault(group, {})[topic, partition] = commit
         return True
 
     def _asked(self, *names: str) -> GroupOptions:

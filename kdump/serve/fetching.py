@@ -79,7 +79,9 @@ class Fetching:
             await asyncio.sleep(min(max(request["max_wait"], 0) / 1000, _LONGEST_WAIT))
         number = 0
         if session is not None:
-            number = next(number for number, one in self._sessions.items() if one is session)
+            number = next((number for number, one in self._sessions.items() if one is session), 0)
+            if not number:  # others have taken its place meanwhile
+                return {"error_code": ErrorCode.fetch_session_id_not_found, "responses": []}
             found = self._news(session, found, is_first=request.get("session_epoch") == _FIRST)
         name = "topic_id" if version >= _BY_ID else "topic"
         topics: dict[object, list[Fields]] = {}
@@ -109,8 +111,10 @@ class Fetching:
                 place = AskedPartition(_topic_of(topic), partition)
                 session.wanted.pop(place, None)
                 session.told.pop(place, None)
-        for place, fields in _wanted(request).items():
-            session.wanted[place] = fields
+        session.wanted.update(_wanted(request))
+        if sum(len(one.wanted) for one in self._sessions.values()) > _MOST_PLACES:
+            del self._sessions[number]
+            return None, ErrorCode.fetch_session_id_not_found
         return session, None
 
     def _new_session(self, wanted: Wanted) -> _Session | None:

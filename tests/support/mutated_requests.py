@@ -84,6 +84,7 @@ def _answers() -> ApiAnswers:
     class _Nothing:
         paths = ()
         options = None
+        tell = print
 
     return ApiAnswers(_Nothing(), Address("127.0.0.1", 1))  # type: ignore[arg-type]
 

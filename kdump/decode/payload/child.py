@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import resource
 import signal
 import struct
@@ -115,13 +116,19 @@ def _each(body: bytearray, places: array[int], decode: Callable[[bytes], object]
             yield error
 
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
 def _json(data: bytes) -> object:
     from kdump.decode.formats import one_line
 
     made = one_line(data)
     if made is None:
         raise UnfitError("it is not JSON")
-    return _Json(made) if made.isascii() else json.loads(made)
+    # characters that are not ASCII are in strings only; numbers and members stay as they were written
+    if not made.isascii():
+        made = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], made.decode("utf-8")).encode("ascii")
+    return _Json(made)
 
 
 def _answer(decoders: Decoders, body: bytearray, write: Callable[[bytes], object]) -> None:

@@ -159,6 +159,12 @@ def test_a_decoder_that_has_died_ends_no_process_that_dies_of_a_closed_pipe(proc
     assert os.waitpid(child, 0)[1] == 0
 
 
+def test_json_keeps_its_numbers_and_members_whatever_letters_it_has(process: DecoderProcess) -> None:
+    given = '{"n":12345678901234567.89,"s":"\u00fc\U0001f600","e":1E400,"a":1,"a":2,"z":1.10}'
+    (made,) = process.decode(SchemaText(JSON, "{}"), (), [given.encode()])
+    assert made == given.replace("\u00fc", "\\u00fc").replace("\U0001f600", "\\ud83d\\ude00").encode()
+
+
 def test_a_decoder_is_of_the_process_that_started_it(process: DecoderProcess) -> None:
     assert process.decode(SchemaText(JSON, "{}"), (), [b"1"]) == [b"1"]
     child = os.fork()
