@@ -119,7 +119,8 @@ class ApiAnswers:
             every = list(self._catalogue.topics.values())
             topics = await asyncio.to_thread(lambda: list(map(self._topic, every)))
         else:
-            topics = await asyncio.to_thread(lambda: list(map(self._asked_topic, asked)))
+            once = {(one.get("name"), one.get("topic_id")): one for one in asked}.values()  # as a broker, a set
+            topics = await asyncio.to_thread(lambda: list(map(self._asked_topic, once)))
         return {
             "brokers": self._brokers,
             "cluster_id": self._cluster_id,
@@ -207,7 +208,7 @@ class ApiAnswers:
         async with self._files:
             clusters = await asyncio.to_thread(lambda: self._clusters)
         results = []
-        for one in request["resources"] or ():
+        for one in {(one["resource_type"], one["resource_name"]): one for one in request["resources"] or ()}.values():
             kind, name = one["resource_type"], one["resource_name"]
             error, configs = ErrorCode.none, []
             if kind == _ANY_TOPIC and name in self._catalogue.topics:
