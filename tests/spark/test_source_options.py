@@ -73,6 +73,7 @@ def test_names_are_read_without_regard_to_case_and_sparks_own_pass() -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_every_option_says_for_which_tables_it_is(table: str) -> None:
     texts = {"table": table, "paths": "[]", "columns": "topic", "mode": "permissive", "decoder": "none"}
+    texts |= dict.fromkeys(("schemas", "keySchema", "valueSchema"), str(FIXTURES / "schemas" / "payloads.json"))
     for one in OPTIONS:
         text = texts.get(one.name, "true" if "flag" in one.read.__name__ else "3")
         if table in one.tables:
@@ -80,6 +81,9 @@ def test_every_option_says_for_which_tables_it_is(table: str) -> None:
         else:
             assert table not in SPLIT_TABLES or one.name in (
                 "decoder",
+                "schemas",
+                "keySchema",
+                "valueSchema",
                 "key",
                 "keyRegex",
                 "shallow",
