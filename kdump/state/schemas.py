@@ -55,7 +55,7 @@ def schemas(paths: list[str], limits: ReadLimits) -> Iterator[SchemaItem]:
             yield from held
             held.clear()
             if not registry.rows and os.path.isdir(path):
-                yield OpenFailure(path, "other", f"{path}: neither a log of schemas nor a file of one is there")
+                yield OpenFailure(path, "missing", f"{path}: neither a log of schemas nor a file of one is there")
             yield from sorted(registry.rows, key=_order)
 
 

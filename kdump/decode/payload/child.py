@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import resource
 import signal
 import struct
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.decode.payload.unfit import SchemaError, UnfitError
 from kdump.rows.json_lines import text_or_bytes
 from kdump.rows.schemas import AVRO, PROTOBUF
+from kdump.value import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,7 +116,7 @@ def _each(body: bytearray, places: array[int], decode: Callable[[bytes], object]
             yield error
 
 
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_NOT_ASCII = pattern(r"[^\x00-\x7f]+")
 
 
 def _json(data: bytes) -> object:
