@@ -1,4 +1,4 @@
-"""RunFigures of a run for monitoring: a text file of Prometheus, as its node exporter collects them from a directory.
+"""Figures of a run for monitoring: a text file of Prometheus, as its node exporter collects them from a directory.
 
 It is written when a run has come to its end, whatever its exit status, and whole or not at all: who reads it sees the
 one run or the other, and a run that did not end shows by the time of the last one that did.

@@ -11,7 +11,6 @@ from kdump.api.errors import Error, raise_first
 from kdump.decode.payload.records import SchemaDecoder
 from kdump.finding import Finding
 from kdump.format.read_limits import ReadLimits
-from kdump.rows.schemas import SchemaUsed
 from kdump.state.schemas import loaded
 from kdump.storage.names import parse_partition
 from kdump.value import Value
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from kdump.api._rows import Record
     from kdump.decode.payload.records import Part, Schemas
     from kdump.format.record.chunk import Chunk
+    from kdump.rows.schemas import SchemaUsed
     from kdump.storage.file_source import OpenFailure
 
     Path = str | os.PathLike[str] | None
@@ -98,5 +98,4 @@ def _value(part: Part | None) -> Any:  # noqa: ANN401 (JSON)
 
 
 def _schema(part: Part | None) -> SchemaUsed | None:
-    row = None if part is None else part.row
-    return None if row is None else SchemaUsed(row.id, row.subject, row.version, row.schema_type)
+    return None if part is None else part.schema

@@ -24,7 +24,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from types import TracebackType
     from typing import Self, Unpack
 
@@ -177,17 +177,15 @@ class Log:
         """
         from kdump.api.decoded import decoded, schemas_of
 
-        read = self._reader(selection, deep=True)
-        early: list[Finding] = []
-        known = schemas_of(schemas, key_schema, value_schema, early.append)
-        chunks = (one for one in read() if one[1].filled)
+        of_schemas: list[Finding] = []
+        read = self._reader(selection, deep=True, before=of_schemas)
+        known = schemas_of(schemas, key_schema, value_schema, of_schemas.append)
 
         def report(finding: Finding) -> None:
             assert self._findings is not None
-            self._findings += [*early, finding]
-            early.clear()
+            self._findings.append(finding)
 
-        return decoded(chunks, known, report)
+        return decoded((one for one in read() if one[1].filled), known, report)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -210,19 +208,20 @@ class Log:
     ) -> None:
         self.close()
 
-    def _reader(self, wanted: Selected, *, deep: bool) -> Callable[[], Chunks]:
+    def _reader(self, wanted: Selected, *, deep: bool, before: Sequence[Finding] = ()) -> Callable[[], Chunks]:
+        """Return what begins a reading; `before`: what was found before it, and is among its findings."""
         selection = selection_of(wanted)
 
         def read() -> Chunks:
-            reading = self._chunks(selection, deep=deep)
+            reading = self._chunks(selection, deep=deep, before=before)
             self._readings.add(reading)
             return reading
 
         return read
 
-    def _chunks(self, selection: Selection | None, *, deep: bool) -> Chunks:
+    def _chunks(self, selection: Selection | None, *, deep: bool, before: Sequence[Finding]) -> Chunks:
         """Yield the chunks of all logs with the names of these; what cannot be read is raised when all else is read."""
-        findings = self._findings = []
+        findings = self._findings = [*before]
         problems: list[OpenFailure] = []
         file = ""
         by_record = selection is not None and selection.by_record

@@ -414,10 +414,10 @@ def first_open(files: LogFiles, end: int, most: int | None = None) -> FirstOpen 
         start, known = files.bases[0], Producers.empty(files.bases[0])
     if start == end:
         return earliest_open(known.entries)
-    number, position = _place(files, start)
-    sizes = (files.log(one).size for one in range(number, len(files.bases)))
-    if most is not None and sum(sizes) - position > most:
-        raise TooMuchToReadError
+    if most is not None:
+        number, position = _place(files, start)
+        if sum(files.log(one).size for one in range(number, len(files.bases))) - position > most:
+            raise TooMuchToReadError
     return earliest_open(_replayed(files, known, start).entries)
 
 

@@ -82,10 +82,8 @@ class KeptPartition(NothingKept):
     def __init__(self, check: PartitionCheck, store: Store, asked: tuple[object, ...]) -> None:
         self._store = store
         log_dir = check.directory.log_dir
-        directory_id = log_dir.properties.get("directory.id")
-        place = KnownPlace(
-            log_dir.cluster_id, str(directory_id) if directory_id else None, None, absolute(log_dir.path), None, None
-        )
+        own = log_dir.property_text("directory.id") or None
+        place = KnownPlace(log_dir.cluster_id, own, None, absolute(log_dir.path), None, None)
         self._name = f"{mark_of(place.group, absolute(check.path))}.json"  # of two copies each has its own
         known = {one[0]: one[1] for one in self._read() if store.is_recent(one[1])}
         now = store.now
@@ -113,6 +111,7 @@ class KeptPartition(NothingKept):
         return list(found["segments"])
 
     def _all_kept(self) -> dict[str, list[Any]]:
+        """What is kept of the unchanged segments, by their marks: read when its turn comes, as not all may be held."""
         if self._kept is None:
             wanted = set(self._taken.values())
             self._kept = {one[0]: one for one in self._read() if one[0] in wanted}

@@ -13,9 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.format.java_values import MAX_INT, MAX_LONG, MIN_LONG
 from kdump.storage.directory import expanded
-from kdump.storage.json_rules import BadValueError, each_of, fields, items, maybe, members, number, parsed, text
+from kdump.storage.json_rules import (
+    BadValueError,
+    anything,
+    each_of,
+    fields,
+    items,
+    maybe,
+    members,
+    number,
+    of_form,
+    parsed,
+    text,
+)
 from kdump.storage.own_files import read_own
-from kdump.storage.own_tree import STATE, TEMPORARY, folder_in, top_of, write_json
+from kdump.storage.own_tree import ROWS_FOLDER, STATE, TEMPORARY, folder_in, top_of, write_json
 from kdump.storage.paths import absolute, exists, is_remote
 from kdump.value import pattern
 
@@ -25,7 +37,6 @@ if TYPE_CHECKING:
 _PLAN, _NOTE = "plan.json", ".done"
 _MOST_PLAN = 256 * 1024 * 1024  # bytes: some hundred thousand parts
 _MOST_NOTE = 16 * 1024 * 1024
-_FOLDER = r"topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+"
 _PART = r"-?[0-9]{1,20}-[0-9]{10,20}-[0-9a-f]{16}"
 _FILE = r"[0-9a-f]{16}"  # of a table of verdicts
 _LEFT = pattern(rf"\..+\.[0-9a-f]{{4,8}}{re.escape(TEMPORARY)}")  # of rows, by a killed run
@@ -37,19 +48,6 @@ class NotThisExportError(ValueError):
 
 
 # --- what may stand there -------------------------------------------------------------------------------------
-def _of_form(pattern: str) -> Any:  # noqa: ANN401 (a rule)
-    def rule(value: object, path: str) -> None:
-        text(value, path)
-        if re.fullmatch(pattern, str(value)) is None:
-            raise BadValueError(path, "is no name that kdump gives")
-
-    return rule
-
-
-def _anything(_value: object, _path: str) -> None:
-    """What the user asked for is compared as a whole."""
-
-
 def _place(value: object, path: str) -> None:
     (text if isinstance(value, str) else maybe(number(0, MAX_INT)))(value, path)
 
@@ -59,11 +57,11 @@ _COUNT = number(0, MAX_LONG)
 _ORIGIN = (maybe(text), maybe(number(0, MAX_INT)), maybe(text), maybe(text), maybe(text), _place)
 _PLAN_RULE = fields(
     {
-        "asked": members(text, _anything),
+        "asked": members(text, anything),
         "parts": items(
             each_of(
-                _of_form(_PART),
-                _of_form(_FOLDER),
+                of_form(_PART),
+                of_form(ROWS_FOLDER),
                 each_of(text, _COUNT, maybe(_NUMBER), maybe(_NUMBER), *_ORIGIN),
                 each_of(_COUNT, _NUMBER, _NUMBER, _NUMBER, _COUNT),
             )
@@ -73,13 +71,13 @@ _PLAN_RULE = fields(
 )
 _NOTE_RULE = fields(
     {
-        "name": _of_form(f"{_PART}|{_FILE}"),
+        "name": of_form(f"{_PART}|{_FILE}"),
         "rows": _COUNT,
         "errors": _COUNT,
         "path": text,
         "problems": items(text),
     },
-    {"codes": items(each_of(_of_form("[A-Z][0-9]{2}"), _COUNT)), "undecoded": _COUNT},
+    {"codes": items(each_of(of_form("[A-Z][0-9]{2}"), _COUNT)), "undecoded": _COUNT},
 )
 
 
@@ -207,7 +205,7 @@ def remove_rows(directory: str, note: dict[str, Any], kind: str) -> None:
         RefusedError: somebody else may write there, or a link leads away.
     """
     name = note["name"]
-    if re.fullmatch(f"{_FOLDER}/{re.escape(f'{name}.{kind}')}", note["path"]) is None:
+    if re.fullmatch(f"{ROWS_FOLDER}/{re.escape(f'{name}.{kind}')}", note["path"]) is None:
         path = os.path.join(directory, STATE, f"{name}{_NOTE}")
         raise NotThisExportError(
             f"{path}: this note cannot be read (path is no name that kdump gives); name another directory"

@@ -19,9 +19,21 @@ from kdump import __version__
 from kdump.format.java_values import MAX_LONG, MIN_LONG
 from kdump.rows.json_lines import row_json
 from kdump.rows.nights import NightRun
-from kdump.storage.json_rules import BadValueError, Rule, each_of, fields, items, maybe, members, number, parsed, text
+from kdump.storage.json_rules import (
+    BadValueError,
+    anything,
+    each_of,
+    fields,
+    items,
+    maybe,
+    members,
+    number,
+    of_form,
+    parsed,
+    text,
+)
 from kdump.storage.own_files import open_own_directory, read_own
-from kdump.storage.own_tree import STATE, TEMPORARY, folder_in, new_file, top_of, write_json
+from kdump.storage.own_tree import ROWS_FOLDER, STATE, TEMPORARY, folder_in, replacing, top_of, write_json
 from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
@@ -32,12 +44,8 @@ RUNS = "runs"
 _DONE = "done.json"  # what a run has written so far
 _OFTEN = 5  # seconds between two such lists
 _MOST = 512 * 1024 * 1024  # bytes of the list: a million files
-_MOST_ID = 40
 _MARK = r"[0-9a-f]{16}"
-_FILE = (
-    r"(?:(?:findings|segments|losses|summary)/)?topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+/"
-    r"[0-9a-f-]{16,80}\.(?:parquet|json|csv)"
-)
+_FILE = rf"(?:(?:findings|segments|losses|summary)/)?{ROWS_FOLDER}/[0-9a-f-]{{16,80}}\.(?:parquet|json|csv)"
 _FILE_FORM = pattern(_FILE)
 _LEFT = pattern(rf"\..+\.[0-9a-f]{{4,8}}{re.escape(TEMPORARY)}|.+\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}")
 
@@ -83,35 +91,22 @@ class PresentPart(Value):
         return sum(rows for _, rows in self.files)
 
 
-def _of_form(form: str) -> Rule:
-    def rule(value: object, path: str) -> None:
-        text(value, path)
-        if re.fullmatch(form, str(value)) is None:
-            raise BadValueError(path, "is no name that kdump gives")
-
-    return rule
-
-
-def _anything(_value: object, _path: str) -> None:
-    """What the user asked for is compared as a whole."""
-
-
 _COUNT = number(0, MAX_LONG)
 _RULE = fields(
     {
-        "asked": members(text, _anything),
+        "asked": members(text, anything),
         "run": text,
         "parts": items(
             each_of(
-                _of_form(r"[A-Za-z]{1,32}"),
-                _of_form(_MARK),
-                _of_form(_MARK),
+                of_form(r"[A-Za-z]{1,32}"),
+                of_form(_MARK),
+                of_form(_MARK),
                 maybe(number(MIN_LONG, MAX_LONG)),
-                _of_form(rf"(?:{_MARK})?"),
+                of_form(rf"(?:{_MARK})?"),
                 _COUNT,
                 text,
-                items(each_of(_of_form(_FILE), _COUNT)),
-                items(each_of(_of_form(r"[A-Z][0-9]{2}"), _COUNT)),
+                items(each_of(of_form(_FILE), _COUNT)),
+                items(each_of(of_form(r"[A-Z][0-9]{2}"), _COUNT)),
                 maybe(text),
                 maybe(text),
             )
@@ -388,14 +383,11 @@ class Store:
         return time.time_ns() // 1_000_000
 
     def _write_run(self, run: NightRun) -> None:
-        name = f"{run.id}.json"
-        with folder_in(self.directory, f"{STATE}/{RUNS}", makes=True) as runs:
-            temporary = f"{name}.{os.urandom(4).hex()}{TEMPORARY}"
-            with os.fdopen(new_file(runs, temporary), "w", encoding="ascii") as file:
-                file.write(row_json(run) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, name, src_dir_fd=runs, dst_dir_fd=runs)
+        with (
+            folder_in(self.directory, f"{STATE}/{RUNS}", makes=True) as runs,
+            replacing(runs, f"{run.id}.json") as file,
+        ):
+            file.write(row_json(run) + "\n")
 
     def _is_other(self, place: str, name: str) -> bool:
         """Whether a directory in a place below is not of this store: that of a host, or one with a state of its own."""

@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -70,6 +71,25 @@ def text(value: object, path: str, most: int = _MOST_TEXT) -> None:
         raise BadValueError(path, "has characters that no file name can have") from None
     if "\0" in value or size > most:
         raise BadValueError(path, "has a NUL" if "\0" in value else f"has more than {most} bytes")
+
+
+def of_form(form: str) -> Rule:
+    """A name that kdump gives itself.
+
+    Args:
+        form: the regular expression that all of it fits.
+    """
+
+    def rule(value: object, path: str) -> None:
+        text(value, path)
+        if re.fullmatch(form, str(value)) is None:
+            raise BadValueError(path, "is no name that kdump gives")
+
+    return rule
+
+
+def anything(_value: object, _path: str) -> None:
+    """Any value: it is compared as a whole."""
 
 
 def name(value: object, path: str) -> None:

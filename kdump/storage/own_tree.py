@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from kdump.storage.own_files import make_directories, open_own_directory, open_own_place, own_place
 
@@ -19,6 +19,8 @@ STATE = "_kdump"
 """The directory of what kdump notes for itself: readers of tables leave names with such a beginning alone."""
 TEMPORARY = ".tmp"
 """The end of the name of a file that is not whole yet."""
+ROWS_FOLDER = r"topic=[A-Za-z0-9_.~%-]+/partition=[A-Za-z0-9_.~%-]+"
+"""The form of the directories that the rows of a partition lie in."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -86,6 +88,25 @@ def new_file(folder: int, name: str) -> int:
     return os.open(name, _NEW, 0o644, dir_fd=folder)
 
 
+@contextmanager
+def replacing(folder: int, name: str) -> Iterator[TextIO]:
+    """Give a file that takes the place of what has a name, as a whole, once all is written.
+
+    Args:
+        folder: descriptor of its directory.
+        name: in it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    temporary = f"{name}.{os.urandom(4).hex()}{TEMPORARY}"
+    with os.fdopen(new_file(folder, temporary), "w", encoding="ascii") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
 def write_json(folder: int, name: str, value: object) -> None:
     """Write a file of JSON as a whole, in the place of what has its name.
 
@@ -97,9 +118,5 @@ def write_json(folder: int, name: str, value: object) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    temporary = f"{name}.{os.urandom(4).hex()}{TEMPORARY}"
-    with os.fdopen(new_file(folder, temporary), "w", encoding="ascii") as file:
+    with replacing(folder, name) as file:
         json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)

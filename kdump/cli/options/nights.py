@@ -114,6 +114,6 @@ def open_night(directory: str, asked: dict[str, object], given: dict[str, Any]) 
 
 
 def say_night(night: Night) -> None:
-    """Say what was read, and where nothing was pruned though that was asked for."""
+    """Say where nothing was pruned though that was asked for."""
     if night.held_back:
         say("kdump: nothing was pruned: something could not be looked at, and may have what seems to be gone")

@@ -80,14 +80,22 @@ class Part(TupleValue):
     text: SchemaText  # the same with what it needs
 
     @property
+    def schema(self) -> SchemaUsed:
+        """The schema, as a row tells it."""
+        return SchemaUsed(self.row.id, self.row.subject, self.row.version, self.row.schema_type)
+
+    @property
     def used(self) -> bytes:
         """The schema as JSON."""
-        return self.used_as(self.row.subject)
+        return _json_of(self.schema)
 
     def used_as(self, subject: str) -> bytes:
         """Return the schema as JSON, with another name of the subject."""
-        used = SchemaUsed(self.row.id, subject, self.row.version, self.row.schema_type)
-        return json.dumps(fields_of(used), separators=(",", ":")).encode()
+        return _json_of(self.schema.replace(subject=subject))
+
+
+def _json_of(used: SchemaUsed) -> bytes:
+    return json.dumps(fields_of(used), separators=(",", ":")).encode()
 
 
 class Both(TupleValue):

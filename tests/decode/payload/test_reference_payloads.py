@@ -94,6 +94,18 @@ def test_the_library_gives_values(tmp_path: Path) -> None:
     assert log.findings == ()
 
 
+def test_what_is_wrong_with_the_log_of_schemas_is_among_the_findings(tmp_path: Path) -> None:
+    data = log_dir(tmp_path, written_topics())
+    (damaged,) = (data / "_schemas-0").glob("*.log")
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    log = kdump.Log(data / "orders-0")
+    found = log.decoded(schemas=data, from_offset=10**6)  # no record is there, and nothing else is found
+    assert list(found) == []
+    assert "B01" in {one.code.name for one in log.findings}
+
+
 def test_an_export_has_them_as_columns(tmp_path: Path) -> None:
     data = log_dir(tmp_path / "data", written_topics())
     words = ["export", str(data), "--topic", "shipments", "--to", "out", "--format", "json", "--schemas", str(data)]
