@@ -87,7 +87,7 @@ class Commits:
             line = f"{item.file}: {item.code.name} {item.message}"
         if line and line not in self._told and len(self._told) < _MOST_TOLD:
             self._told.add(line)
-            self._tell(f"commits of groups: {line}")
+            self._tell(f"commits of groups may be older than they were, or missing: {line}")
 
     def listed(self) -> list[ListedGroup]:
         """Return the groups of the files. It reads them: call it in a thread of its own."""

@@ -353,7 +353,7 @@ class PartitionReading:
                 if self._stopped or (cut is not None and (number > cut.segment or cut[:2] == (number, 0))):
                     break
                 end = cut.position if cut is not None and number == cut.segment else None
-                self._segment(number, base, end, cache)
+                self._segment(base, end, cache)
         found._segments = [one for one in found._segments if one.lasts]
         if found._segments:
             found.end_offset = max(found.start_offset, found._segments[-1].lasts[-1] + 1)
@@ -373,7 +373,7 @@ class PartitionReading:
         log = PartitionLog(self._directory, self._limits, ignore)
         return result_of(log.cuts([self._options.at]))[0] if log.bases else None
 
-    def _segment(self, number: int, base: int, end: int | None, cache: OpenFileCache) -> None:
+    def _segment(self, base: int, end: int | None, cache: OpenFileCache) -> None:
         directory = self._directory
         path = directory.path_of(base, FileKind.LOG)
         source = cache.open(path, follow=False)
@@ -399,7 +399,7 @@ class PartitionReading:
             self._tell(f"{path}: cannot be read: {error.strerror or error}: nothing of it is served")
             self._stopped |= self._options.on_damage == STOP
             return
-        for patch, why in zip(scanned.patches, scanned.fields, strict=True) if number >= 0 else ():
+        for patch, why in zip(scanned.patches, scanned.fields, strict=True):
             self._tell(f"{path}: {why.code.name} at position {patch.position}: served with the field put right")
 
     def _take(self, path: str, scanned: ScannedLog, source: Source, end: int | None) -> None:
