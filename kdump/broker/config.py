@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.broker.releases import NEWEST, rules_of
+from kdump.broker.strays import TopicPlace
 from kdump.format.checkpoint.properties import read_properties
 from kdump.format.index.offset_and_time import INDEX_BYTES, INDEX_INTERVAL
 from kdump.format.java_values import MAX_DECOMPRESSED, MAX_INT, MAX_LONG, MIN_LONG, JavaComplaint, parse_number
@@ -209,6 +210,18 @@ class ClusterSettings(Value):
     ids: Mapping[str, str] = MappingProxyType({})  # of the topics that the cluster has
     cluster_id: str | None = None  # of the log directory that the metadata log lies in; None where that does not say it
     log_dir: str = ""  # the real path of that
+
+    def topic_place(self, topic: str | None, number: int) -> TopicPlace | None:
+        """Return what the cluster has of a topic and one of its partitions; None where it has no such topic."""
+        if topic is None or topic not in self.ids:
+            return None
+        assigned = self.assigned.get((topic, number))
+        return TopicPlace(topic, self.ids[topic], None if assigned is None else assigned.replicas)
+
+    def topic_of_id(self, topic_id: str | None) -> str | None:
+        """Return the name of the topic that has an id; None where there is none, or it was deleted."""
+        past = self.pasts.get(topic_id or "")
+        return past.name if past is not None and self.ids.get(past.name) == topic_id else None
 
 
 class Config:

@@ -1,6 +1,7 @@
-"""Which partitions of a log directory a broker sets aside, as the cluster does not have them there: one judgement.
+"""Which partitions of a log directory a broker does not serve, as the cluster does not have them there: one judgement.
 
-Source: LogManager.isStrayKraftReplica, UnifiedLog (the topic id), Kafka 4.3.1.
+Source: LogManager.isStrayReplica and getOrCreateLog, TopicsImage.partitionReplicas, UnifiedLog (the topic id),
+Kafka 4.3.1; 3.9 and 4.4 judge alike.
 """
 
 from __future__ import annotations
@@ -22,33 +23,50 @@ _ID_FILE = FileKind.PARTITION_METADATA.value
 
 
 class Stray(TupleValue):
-    """The reason why a broker renames a partition directory to -stray."""
+    """The reason why a broker serves nothing of a partition directory that it can load."""
 
     # M01, or M03 where the cluster has another topic of this name; K05 where nothing here says of which topic it is
     code: Code
     why: str
     file: str = ""  # of the directory, that shows it; empty for the directory itself
+    is_renamed: bool = True  # to -stray; otherwise it stays, and is refused when the topic of its name asks for it
+
+
+class TopicPlace(TupleValue):
+    """What a cluster has of a topic id, or of a name."""
+
+    topic: str
+    topic_id: str
+    replicas: Sequence[int] | None  # the brokers that have the partition; None where the topic has no such partition
 
 
 def stray_of(
-    name: PartitionName, own_id: str | None, topic_id: str | None, replicas: Sequence[int] | None, node: int
+    name: PartitionName, own_id: str | None, by_id: TopicPlace | None, by_name: TopicPlace | None, node: int
 ) -> Stray | None:
-    """Return why a partition is a stray; None where it is where the cluster has it.
+    """Return why a broker serves nothing of a partition; None where it is where the cluster has it.
+
+    Its topic id alone decides whether the directory is renamed. One that has the id of another topic stays, if that
+    topic has a partition of this number on the broker, and cannot be opened as a partition of its own name
+    (InconsistentTopicIdException).
 
     Args:
         name: of its directory.
         own_id: the topic id that it has; None where it has none.
-        topic_id: that of the cluster's topic of its name; None where there is no such topic.
-        replicas: the brokers that have the partition; None where the topic has no such partition.
+        by_id: what the cluster has of that id; None where it has no such topic.
+        by_name: what the cluster has of the name; None where it has no such topic.
         node: of the log directory.
     """
-    if topic_id is None:
-        known = "" if own_id is None else f" (topic id {own_id})"
-        return Stray(Code.M01, f"the cluster has no topic {name.topic}{known}")
-    if own_id is not None and own_id != topic_id:
-        return Stray(Code.M03, f"its topic id is {own_id}, and the cluster has {topic_id} for {name.topic}", _ID_FILE)
-    if replicas is None:
+    found = by_name if own_id is None else by_id
+    is_renamed = found is None or found.replicas is None or node not in found.replicas
+    whose = "" if found is None or found.topic == name.topic else f", that of {found.topic}"
+    if by_name is None:
+        known = "" if own_id is None else f" (topic id {own_id}{whose})"
+        return Stray(Code.M01, f"the cluster has no topic {name.topic}{known}", "", is_renamed)
+    if own_id not in (None, by_name.topic_id):
+        why = f"its topic id is {own_id}{whose}, and the cluster has {by_name.topic_id} for {name.topic}"
+        return Stray(Code.M03, why, _ID_FILE, is_renamed)
+    if found is None or found.replicas is None:
         return Stray(Code.M01, f"topic {name.topic} has no partition {name.partition}")
-    if node not in replicas:
-        return Stray(Code.M01, f"its replicas are on {brokers(replicas)}, not on broker {node}")
+    if node not in found.replicas:
+        return Stray(Code.M01, f"its replicas are on {brokers(found.replicas)}, not on broker {node}")
     return None

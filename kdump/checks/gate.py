@@ -37,6 +37,7 @@ def foresee(paths: Sequence[str], options: VerifyOptions) -> Iterator[Item]:
         For each partition its predictions, how much of it was read, and what was not; and what cannot be read at all.
     """
     directories: list[InputDirectory] = []
+    options = options.at(paths)
     for path, is_directory in expanded(paths):
         if not is_directory:
             yield _no_directory(path)

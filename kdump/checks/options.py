@@ -10,6 +10,9 @@ from kdump.format.read_limits import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, Re
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.broker.config import Config
     from kdump.broker.load.facts import Start
     from kdump.broker.load.log_manager import LoadSettings
     from kdump.broker.releases import Rules
@@ -37,7 +40,7 @@ class VerifyOptions(Value):
     of_hosts: bool = False  # a manifest names the paths with their hosts
     # paths of logs that are another partition's: of no replica in a comparison
     foreign_logs: frozenset[str] = frozenset()
-    # what is known of topics; None for what the metadata logs beside partitions say
+    # what is known of topics; None for what the metadata logs say that are at hand
     policies: TopicPolicies | None = None
 
     @property
@@ -54,6 +57,15 @@ class VerifyOptions(Value):
     def limits(self) -> ReadLimits:
         """What is read at most."""
         return ReadLimits(self.max_batch_bytes, self.max_uncompressed_bytes)
+
+    def at(self, paths: Sequence[str]) -> VerifyOptions:
+        """Return the options of a run over some paths: any metadata log among these tells of topics."""
+        known = self.policies
+        return self if known is not None else self.replace(policies=TopicPolicies(paths, self.limits, self._config))
+
+    @property
+    def _config(self) -> Config | None:
+        return None if self.settings is None else self.settings.config
 
     def policies_for(self, partition: PartitionDir) -> TopicPolicies:
         """Return what is known of the topic of a partition."""

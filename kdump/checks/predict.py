@@ -181,25 +181,18 @@ def of_brokers(
         log_dirs: them, and their partitions.
         settings: of the node that has them all; None where they may be of several, or of one and not all.
     """
-    twice: dict[tuple[str | None, int | None], Cause] = {}  # by cluster and node
-    for one, other in same_partitions(log_dirs):
-        is_raft_log = one.parsed is not None and one.parsed.is_raft_log  # no LogManager has it
-        if not (is_raft_log or _is_stray(one) or _is_stray(other)):
-            twice.setdefault(_broker_of(one.log_dir), _loaded_twice(one, other))
+    pairs = [pair for pair in same_partitions(log_dirs) if not (pair[0].parsed and pair[0].parsed.is_raft_log)]
+    rows = list(rows) if pairs else rows
+    twice = _loaded_twice(pairs, rows) if isinstance(rows, list) else {}
     if settings is not None:
-        yield from _of_node(rows, [log_dir for log_dir, _ in log_dirs], settings, next(iter(twice.values()), None))
+        yield from _of_node(rows, [log_dir for log_dir, _ in log_dirs], settings, twice)
         return
-    ends = {one.path: twice.get(_broker_of(log_dir)) for log_dir, several in log_dirs for one in several}
+    brokers = {one.path: _broker_of(log_dir) for log_dir, several in log_dirs for one in several}
     for row in rows:
-        cause = ends.get(row.path) if isinstance(row, Prediction) else None
         if isinstance(row, Ending):
             continue
+        cause = twice.get((*brokers[row.path], row.start)) if isinstance(row, Prediction) and twice else None
         yield _stopped(row, cause) if isinstance(row, Prediction) and cause and not _ends_broker(row) else row
-
-
-def _is_stray(directory: PartitionDir) -> bool:
-    """Whether a broker sets a partition aside before it would find it twice."""
-    return directory.log_dir.is_kraft and not directory.listing.has(FileKind.PARTITION_METADATA.value)
 
 
 def _broker_of(log_dir: LogDir) -> tuple[str | None, int | None]:
@@ -210,16 +203,32 @@ def _ends_broker(row: Prediction) -> bool:
     return row.stops == Stops.BROKER.value
 
 
-def _loaded_twice(one: PartitionDir, other: PartitionDir) -> Cause:
-    """Why a broker ends over a partition that lies in two of its log directories. Source: LogManager.loadLog."""
-    assert one.parsed is not None
-    what = f"Duplicate log directories for {one.parsed.topic}-{one.parsed.partition} are found in both"
-    exception = f"{_STATE}: {what} {one.path} and {other.path}."
-    return Cause(Stops.BROKER, exception, one.path, False, Code.F12.name, one.path)
+def _loaded_twice(
+    pairs: Iterable[tuple[PartitionDir, PartitionDir]], rows: Iterable[Foretold]
+) -> dict[tuple[str | None, int | None, str], Cause]:
+    """Why brokers end over partitions that lie in two of their log directories, by cluster, node and start.
+
+    One that cannot be loaded, or is set aside, is not found twice. Source: LogManager.loadLog.
+    """
+    held = {(row.path, row.start) for row in rows if isinstance(row, Prediction) and row.is_held}
+    starts = dict.fromkeys(start for _, start in sorted(held))
+    found: dict[tuple[str | None, int | None, str], Cause] = {}
+    for one, other in pairs:
+        assert one.parsed is not None
+        what = f"Duplicate log directories for {one.parsed.topic}-{one.parsed.partition} are found in both"
+        exception = f"{_STATE}: {what} {one.path} and {other.path}."
+        cause = Cause(Stops.BROKER, exception, one.path, False, Code.F12.name, one.path)
+        for start in starts:
+            if (one.path, start) in held and (other.path, start) in held:
+                found.setdefault((*_broker_of(one.log_dir), start), cause)
+    return found
 
 
 def _of_node(
-    rows: Iterable[Foretold], log_dirs: Sequence[LogDir], settings: NodeSettings, twice: Cause | None
+    rows: Iterable[Foretold],
+    log_dirs: Sequence[LogDir],
+    settings: NodeSettings,
+    twice: Mapping[tuple[str | None, int | None, str], Cause],
 ) -> Iterator[Prediction | OpenFailure]:
     """Yield the predictions of all directories of one node: what ends it in one of them ends it for all.
 
@@ -227,12 +236,12 @@ def _of_node(
         rows: of all of them.
         log_dirs: them.
         settings: of the node.
-        twice: a partition lies in two of them; None for none.
+        twice: why the node ends over a partition that lies in two of them.
     """
     held = list(rows)
     first = ensemble_cause(log_dirs, settings)
     ends = [one.cause for one in held if isinstance(one, Ending) and one.cause.stops is Stops.BROKER]
-    cause = first or next(iter(ends), twice)
+    cause = first or next(iter([*ends, *twice.values()]), None)
     for row in held:
         if isinstance(row, Ending):
             continue
@@ -310,8 +319,8 @@ def _outcomes(
         cause = None
         if outcome.stops is not None:
             cause = Cause(stops or Stops.BROKER, outcome.exception, path, False, *_blamed(path, outcome))
-        is_renamed = outcome.loads and stray is not None
-        if (outcome.has_unstable or is_renamed) and not name.is_raft_log:
+        is_stray = outcome.loads and stray is not None
+        if (outcome.has_unstable or (is_stray and stray is not None and stray.is_renamed)) and not name.is_raft_log:
             cause = manager.refusal(path) or cause
         said: tuple[str, ...] = ()
         if name.is_raft_log:
@@ -323,7 +332,8 @@ def _outcomes(
             cause = _denied(closed[0], Stops.BROKER if name.is_raft_log else Stops.LOG_DIR)
             said = (*said, _runs_as(closed[0]))
         row = _row(path, start, outcome, (*assumed, *said), settings.config.rules.release)
-        if is_renamed and stray is not None:
+        row = row.replace(is_held=outcome.loads and not (stray is not None and stray.is_renamed))
+        if is_stray and stray is not None:
             row = _set_aside(row, stray)
         if options.only_starts:
             row = row.replace(logs=_logs_of(facts, recoveries))
@@ -450,11 +460,12 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], re
 
 
 def _set_aside(row: Prediction, stray: Stray) -> Prediction:
-    """The partition, which the broker renames to -stray when it has loaded it: it serves nothing of it."""
+    """The partition, of which the broker serves nothing although it has loaded it."""
+    how = "renames the directory to -stray" if stray.is_renamed else "keeps the directory and does not serve it"
     file = os.path.join(row.path, stray.file) if stray.file else row.path
     return row.replace(
         loads=False,
-        reason=f"the broker renames the directory to -stray: {stray.why}",
+        reason=f"the broker {how}: {stray.why}",
         log_start_offset=None,
         log_end_offset=None,
         segments=(),
@@ -463,6 +474,7 @@ def _set_aside(row: Prediction, stray: Stray) -> Prediction:
         torn=None,
         cause=LoadFailure(stray.code.name, file),
         is_stray=True,
+        is_renamed=stray.is_renamed,
         assumed=row.assumed if stray.code is Code.K05 else (*row.assumed, _NEWEST),
     )
 

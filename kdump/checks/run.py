@@ -104,6 +104,7 @@ def verify(
 
     Reports: every code but L13; as items of their own, among what was judged.
     """
+    options = options.at(paths)
     if options.only_starts:
         from kdump.checks.gate import foresee  # the model of the broker costs time to import
 

@@ -173,7 +173,7 @@ def _cuts_loss(done: dict[int, SegmentFate], loss: Loss) -> bool:
 
 def _harm(row: Prediction, witnesses: Iterable[str]) -> Harm:
     if row.is_stray:
-        return Harm(strays=1)
+        return Harm(strays=1) if row.is_renamed else Harm(refused=1)
     again = () if row.reused_offsets is None else (span(*row.reused_offsets, "offset"),)
     return Harm(0, row.served_lost, row.hidden_records, again, tuple(witnesses))
 

@@ -210,12 +210,14 @@ class Harm(Value):
     hidden: int = 0  # such records
     again: tuple[str, ...] = ()  # ranges of offsets that are given out again
     witnesses: tuple[str, ...] = ()  # files that alone tell of lost logs
+    refused: int = 0  # directories that stay, and of which the broker serves nothing
 
     def __add__(self, other: Harm) -> Harm:
         """Add that of another partition."""
         again = tuple(dict.fromkeys((*self.again, *other.again)))
-        strays, witnesses = self.strays + other.strays, (*self.witnesses, *other.witnesses)
-        return Harm(strays, self.discarded + other.discarded, self.hidden + other.hidden, again, witnesses)
+        witnesses = (*self.witnesses, *other.witnesses)
+        strays, refused = self.strays + other.strays, self.refused + other.refused
+        return Harm(strays, self.discarded + other.discarded, self.hidden + other.hidden, again, witnesses, refused)
 
     def __bool__(self) -> bool:
         """Whether it does any."""
@@ -223,8 +225,9 @@ class Harm(Value):
 
     def __str__(self) -> str:
         """All of it: verbs behind "it"."""
-        what = "the directory" if self.strays == 1 else f"{self.strays} directories"
-        done = [f"renames {what} to -stray, and serves nothing of it"] if self.strays else []
+        strays, refused = ("the directory" if n == 1 else f"{n} directories" for n in (self.strays, self.refused))
+        done = [f"renames {strays} to -stray, and serves nothing of it"] if self.strays else []
+        done += [f"does not serve {refused}, whose topic id is of another topic"] if self.refused else []
         done += [f"discards {counted(self.discarded, 'record')} that can be read today"] if self.discarded else []
         done += [f"hides {counted(self.hidden, 'record')} that can be read today"] if self.hidden else []
         done += [f"gives {_told(self.again)} out again"] if self.again else []

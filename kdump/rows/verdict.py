@@ -207,7 +207,11 @@ class Prediction(Row, name="prediction"):
     logs: LogsRead | None = None  # what the start reads of them; None where all was read to check it
     torn: TornBatch | None = None  # with which the log ends before the start; None where it does not load
     is_clean: bool | None = None  # whether the start that is coming is clean; None where another one was asked for
-    is_stray: bool = False  # a broker with KRaft renames the directory to -stray
+    is_stray: bool = False  # the cluster does not have it here: a broker with KRaft serves nothing of it
+    is_renamed: bool = False  # and renames the directory to -stray
+    is_held: bool = (
+        False  # the broker has its log, whatever ends the broker, or takes the directory offline, afterwards
+    )
 
     @property
     def changes_nothing(self) -> bool:

@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.broker.lost_directories import of_lost_directories
-from kdump.broker.strays import stray_of
+from kdump.broker.strays import TopicPlace, stray_of
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.rows.coordinators import Remark
@@ -201,7 +201,8 @@ def _misplaced(
     if name.state == "stray":
         return _stray(directory, "a broker has set it aside as a stray")
     replicas = None if fields is None else fields["replicas"]
-    found = stray_of(name, own, None if topic is None else topic["topicId"], replicas, here.node)
+    by_name = None if topic is None else TopicPlace(name.topic, topic["topicId"], replicas)
+    found = stray_of(name, own, _of_id(image, own, name.partition), by_name, here.node)
     if found is not None and found.code is Code.M03 and topic is not None:
         path = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).path
         values: dict[str, int | str | None] = {"topic": name.topic}
@@ -217,6 +218,15 @@ def _misplaced(
         why = f"the cluster has it in directory {its}{where} of broker {here.node}, and this is {here.directory}"
         return Finding(Code.M04, directory.path, found=here.directory, expected=its, values={"why": why})
     return None
+
+
+def _of_id(image: MetadataImage, topic_id: str | None, number: int) -> TopicPlace | None:
+    """What the cluster has of a topic id and one of the topic's partitions; None where it has no such topic."""
+    topic = image.topic_name(topic_id)
+    if topic is None or topic_id is None:
+        return None
+    fields = image.partition(topic_id, number)
+    return TopicPlace(topic, topic_id, None if fields is None else fields["replicas"])
 
 
 def _stray(directory: PartitionDir, why: str) -> Finding:

@@ -464,6 +464,16 @@ class MetadataImage:
         row = None if topic is None else self._rows["topic"].get(topic)
         return None if row is None else row.fields
 
+    def topic_name(self, topic_id: str | None) -> str | None:
+        """Return the name of a topic by its id, None where there is none."""
+        row = None if topic_id is None else self._rows["topic"].get(topic_id)
+        return None if row is None else str(row.fields["name"])
+
+    def partition(self, topic_id: str, number: int) -> Fields | None:
+        """Return the fields of a partition, None where there is none."""
+        row = self._rows["partition"].get((topic_id, number))
+        return None if row is None else row.fields
+
     def topics(self) -> list[str]:
         """Return the names of the topics."""
         return sorted(self._ids)
@@ -504,8 +514,7 @@ class MetadataImage:
         return sorted(rows, key=orders.get(kind) or (lambda row: self._name(kind, row.fields)))
 
     def _topic_name(self, fields: Fields) -> str:
-        row = self._rows["topic"].get(fields["topicId"])
-        return str(fields["topicId"] if row is None else row.fields["name"])
+        return self.topic_name(fields["topicId"]) or str(fields["topicId"])
 
     def _name(self, kind: str, fields: Fields) -> str:
         """Return the name of a row among those of its kind."""

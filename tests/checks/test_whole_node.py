@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.broker.lost_directories import of_lost_directories
-from kdump.broker.strays import stray_of
+from kdump.broker.strays import TopicPlace, stray_of
 from kdump.checks.whole_node import directory_ids_twice
 from kdump.finding import Code
 from kdump.storage.names import PartitionName, parse_partition
@@ -91,6 +91,18 @@ def test_a_partition_that_the_cluster_has_elsewhere_is_set_aside(
     assert Told(tmp_path, "verify", "--fail-on", "loss", "one").exit == 3
 
 
+def test_a_directory_with_the_topic_id_of_another_topic_keeps_its_name_and_is_not_served(tmp_path: Path) -> None:
+    """LogManager asks for the id alone; the partition is refused when the topic of its name asks for it."""
+    broker(tmp_path, {"meta.properties": properties(SECOND)})
+    (tmp_path / "one" / "orders-0").rename(tmp_path / "one" / "payments-0")
+    found = Told(tmp_path, "verify", "--start", "auto", "one")
+    (row,) = (one for one in found.of("prediction") if one["partition"] == "payments-0")
+    assert (row["loads"], row["stops"], row["cause"]["code"]) == (False, None, "M01")
+    assert row["reason"].startswith("the broker keeps the directory and does not serve it: the cluster has no topic ")
+    assert "that of orders" in row["reason"]
+    assert Told(tmp_path, "verify", "--fail-on", "loss", "one").exit == 3
+
+
 def test_a_node_with_all_its_disks_lacks_nothing(tmp_path: Path) -> None:
     parts = {"orders-1": closed(0, end=2), "orders-2": closed(0, end=2)}
     broker(tmp_path, log_dir(parts) | {"meta.properties": properties(SECOND)})
@@ -123,16 +135,20 @@ def named(name: str) -> PartitionName:
 
 def test_one_judgement_says_what_is_a_stray() -> None:
     here = named("orders-0")
-    assert stray_of(here, "A", "A", [1, 2], 1) is None
-    assert stray_of(here, None, "A", [1], 1) is None
-    cases: list[tuple[str | None, list[int] | None, Code]] = [
-        (None, None, Code.M01),
-        ("B", [1], Code.M03),
-        ("A", None, Code.M01),
-        ("A", [2], Code.M01),
+    mine, other = TopicPlace("orders", "A", [1, 2]), TopicPlace("payments", "B", [1])
+    assert stray_of(here, "A", mine, mine, 1) is None
+    assert stray_of(here, None, None, mine, 1) is None
+    cases: list[tuple[str, TopicPlace | None, TopicPlace | None, Code, bool]] = [
+        ("C", None, None, Code.M01, True),
+        ("C", None, mine, Code.M03, True),
+        ("A", TopicPlace("orders", "A", None), TopicPlace("orders", "A", None), Code.M01, True),
+        ("A", TopicPlace("orders", "A", [2]), TopicPlace("orders", "A", [2]), Code.M01, True),
+        ("B", TopicPlace("payments", "B", [2]), mine, Code.M03, True),
+        ("B", other, mine, Code.M03, False),  # Kafka asks for the id alone
+        ("B", other, None, Code.M01, False),
     ]
-    for topic_id, replicas, code in cases:
-        found = stray_of(here, "A", topic_id, replicas, 1)
+    for own, by_id, by_name, code, is_renamed in cases:
+        found = stray_of(here, own, by_id, by_name, 1)
         assert found is not None
-        assert found.code is code
+        assert (found.code, found.is_renamed) == (code, is_renamed)
     assert list(of_lost_directories(1, ["a"], ["a"], [("t", 0, [1], ["a"])], held=(), place="x")) == []

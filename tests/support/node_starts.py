@@ -4,9 +4,11 @@
 
 The jars, and Java 17, are not part of the project. A node has one log directory or two, with partitions of `fixtures`,
 checkpoints, the metadata log or none, a meta.properties of either version, and 0 to 5 damages of any kind in any file;
-`MetaPropertiesEnsemble`, `KafkaRaftLog`, `LogManager` and `UnifiedLog` start it. Compared are whether the process ends,
-which directories go offline, which partitions are strays, and log start and end offset of all others; foretold by
-verify and by the gate. `--only N` makes one again, `--keep DIR` keeps it, `--record FILE` writes what Kafka did.
+`MetaPropertiesEnsemble`, `KafkaRaftLog`, `LogManager` and `UnifiedLog` start it, `MetadataBatchLoader` replays its
+metadata log; with `--topics SHARE` that log of some nodes has their topics, and says which partitions are strays.
+Compared are whether the process ends, which directories go offline, which partitions are strays, and log start and end
+offset of all others; foretold by verify and by the gate. `--only N` makes one again, `--keep DIR` keeps it,
+`--record FILE` writes what Kafka did.
 """
 
 from __future__ import annotations
@@ -30,13 +32,17 @@ from kdump.checks.run import verify
 from kdump.rows.verdict import Prediction
 from kdump.storage.names import parse_partition
 from kdump.storage.server_properties import node_settings
+from tests.support import metadata_records
 from tests.support.broker_loads import FIXTURES, NOW, damage, intact
 from tests.support.partitions import checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tests.support.segments import Record
+
 JAVA = Path(__file__).with_name("kafka_classes") / "StartNode.java"
+REPLAY = JAVA.with_name("ReplayMetadata.java")
 CLUSTER = "bk62DHJPTQOUKgGAmgTSxQ"
 IDS = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"  # of topics
 DIRECTORIES = "BSKU5asYTV60pAFfbdfcDw", "CSKU5asYTV60pAFfbdfcDw"
@@ -45,7 +51,9 @@ SEED = 7  # of the nodes in fixtures/nodes
 LARGEST = 60_000  # bytes of a partition
 SETTINGS_OF_NODES = "process.roles=broker\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
 LISTENERS = "controller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://localhost:9092\n"
+LOADED = (-1, -1)  # offsets of a log that is loaded, and that the broker does not serve
 _OFFLINE_BEFORE = "is already offline due to a previous IO exception"
+_OF_IDS = 100  # number of the first topic id where the metadata log is made
 _ODD = "lost+found", "orders", "t-x", "backup-", "remote-log-index-cache", "-1", "t-99999999999"
 
 
@@ -54,6 +62,7 @@ class Node(NamedTuple):
 
     config: Path  # its server.properties
     log_dirs: list[Path]
+    has_image: bool = False  # its metadata log says which topics there are, and Kafka is asked by it
 
 
 class Started(NamedTuple):
@@ -66,33 +75,47 @@ class Started(NamedTuple):
 
 
 class Kafka:
-    """A JVM with the classes of Kafka.
+    """Two JVMs with the classes of Kafka: one starts nodes, one replays metadata logs.
 
     Args:
         jars: its class path.
     """
 
     def __init__(self, jars: str) -> None:
-        self._process = subprocess.Popen(
-            ["java", "-Xmx512m", "-cp", jars, str(JAVA)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+        self._starts, self._replays = (
+            subprocess.Popen(
+                ["java", "-Xmx512m", "-cp", jars, str(java)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            for java in (JAVA, REPLAY)
         )
 
     def start(self, node: Node) -> Started:
-        """Start a node, whose files are changed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{node.config}\t{NOW}\n")
-        self._process.stdin.flush()
-        return read_answer(self._process.stdout.readline().rstrip("\n"), str(node.config.parent))
+        """Start a node, whose files are changed; then replay what is left of its metadata log."""
+        fields = [str(node.config), str(NOW), *(["image"] if node.has_image else [])]
+        started = read_answer(_asked(self._starts, "\t".join(fields)), str(node.config.parent))
+        metadata = node.log_dirs[0] / METADATA.name
+        if started.ends or not metadata.is_dir():
+            return started
+        said = _asked(self._replays, str(metadata)).split("\t")
+        return started if said[0] == "replayed" else started._replace(ends=": ".join(said[1:3]))
 
     def close(self) -> None:
-        """End the JVM."""
-        self._process.kill()
-        self._process.wait()
+        """End the JVMs."""
+        for one in (self._starts, self._replays):
+            one.kill()
+            one.wait()
+
+
+def _asked(process: subprocess.Popen[str], question: str) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{question}\n")
+    process.stdin.flush()
+    return process.stdout.readline().rstrip("\n")
 
 
 def read_answer(line: str, root: str) -> Started:
@@ -150,6 +173,39 @@ def make_node(root: Path, chance: random.Random, sources: Sequence[Path]) -> Nod
     config = root / "server.properties"
     config.write_text(f"{SETTINGS_OF_NODES}{LISTENERS}{interval}log.dirs={','.join(map(str, log_dirs))}\n")
     return Node(config, log_dirs)
+
+
+def with_topics(node: Node, chance: random.Random) -> Node:
+    """Put a metadata log into a node that says of its partitions what is so, or not: their topics, ids and brokers.
+
+    What was damaged before stays so, but for another metadata log.
+    """
+    metadata = node.log_dirs[0] / METADATA.name
+    shutil.rmtree(metadata, ignore_errors=True)
+    found = [parse_partition(part.name) for one in node.log_dirs for part in sorted(one.iterdir()) if part.is_dir()]
+    names = sorted({(one.topic, one.partition) for one in found if one is not None and not one.is_raft_log})
+    made: list[Sequence[Record]] = [[metadata_records.broker(number)] for number in (1, 2)]
+    ids = chance.sample(range(len(IDS)), min(len(names), len(IDS)))
+    for (topic, number), its in zip(names, ids, strict=False):
+        if chance.random() < 0.15:
+            continue  # the cluster has no such topic
+        its_number = number if chance.random() < 0.85 else number + 1
+        replicas = chance.choice(([1], [1, 2], [2, 1], [2]))
+        made.append([metadata_records.topic(topic, _OF_IDS + its)])
+        made.append([metadata_records.partition(its_number, _OF_IDS + its, replicas)])
+        if chance.random() < 0.1:
+            made.append([metadata_records.remove_topic(_OF_IDS + its)])
+    for one in node.log_dirs:
+        for part in sorted(one.iterdir()):
+            name = parse_partition(part.name) if part.is_dir() else None
+            if name is None or not (part / "partition.metadata").is_file():
+                continue
+            of = [its for (topic, _), its in zip(names, ids, strict=False) if topic == name.topic]
+            its = of[0] if of and chance.random() < 0.7 else chance.randrange(len(IDS))
+            (part / "partition.metadata").write_text(f"version: 0\ntopic_id: {metadata_records.uuid(_OF_IDS + its)}\n")
+    metadata.mkdir()
+    (metadata / f"{0:020}.log").write_bytes(metadata_records.log(*made))
+    return node._replace(has_image=True)
 
 
 def usual_sources() -> list[Path]:
@@ -263,8 +319,9 @@ def foretold(node: Node, *, is_gate: bool) -> Started:
     settings = node_settings(str(node.config))
     assert settings is not None
     load = LoadSettings(NOW, Config(settings.values, release="4.3"))
-    known = NO_POLICIES  # these topics are made up: no metadata log has them, and Kafka is given no image of it
-    options = VerifyOptions(is_auto=True, only_starts=is_gate, settings=load, node=settings, policies=known)
+    options = VerifyOptions(is_auto=True, only_starts=is_gate, settings=load, node=settings)
+    if not node.has_image:
+        options = options.replace(policies=NO_POLICIES)  # no metadata log has these topics, and Kafka gets no image
     paths = [str(one) for one in node.log_dirs]
     items = foresee(paths, options) if is_gate else verify(paths, options.replace(deep=False))
     rows = [item for item in items if isinstance(item, Prediction)]
@@ -273,7 +330,8 @@ def foretold(node: Node, *, is_gate: bool) -> Started:
     ends = next((row.reason_class or "" for row in rows if row.stops == "broker"), "")
     offline = sorted({str(Path(path).parent) for path, row in told.items() if row.stops == "logdir"})
     logs = {path: (row.log_start_offset or 0, row.log_end_offset or 0) for path, row in told.items() if row.loads}
-    strays = sorted(path for path, row in told.items() if row.is_stray and row.stops is None)
+    strays = sorted(path for path, row in told.items() if row.is_renamed and row.stops is None)
+    logs |= {path: LOADED for path, row in told.items() if row.is_stray and not row.is_renamed and row.stops is None}
     return Started(ends, offline, logs, strays)
 
 
@@ -308,8 +366,12 @@ def differences(kafka: Started, model: Started, node: Node) -> Iterator[str]:
             continue
         if path.endswith(METADATA.name) and not (node.config.parent / path).is_dir():
             continue
-        if kafka.logs.get(path) != model.logs.get(path):
+        if not _is_as_told(kafka.logs.get(path), model.logs.get(path)):
             yield f"{path}: Kafka {kafka.logs.get(path)}; kdump {model.logs.get(path)}"
+
+
+def _is_as_told(kafka: tuple[int, int] | None, model: tuple[int, int] | None) -> bool:
+    return kafka == model or (model == LOADED and kafka is not None)
 
 
 def main() -> int:
@@ -320,6 +382,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int)
+    parser.add_argument("--topics", type=float, default=0.0, help="share of nodes whose metadata log tells of topics")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--record", type=Path)
     given = parser.parse_args()
@@ -332,12 +395,14 @@ def main() -> int:
             shutil.rmtree(root, ignore_errors=True)
             root.mkdir(parents=True)
             node = make_node(root, chance, sources)
+            if random.Random(f"{given.seed} {run} topics").random() < given.topics:
+                node = with_topics(node, chance)
             models = {gate: foretold(node, is_gate=gate) for gate in (False, True)}
             copy = Path(scratch) / "kafka"
             shutil.copytree(root, copy)
             config = copy / "server.properties"
             config.write_text(config.read_text().replace(str(root), str(copy)))
-            did = kafka.start(Node(config, [copy / one.name for one in node.log_dirs]))
+            did = kafka.start(Node(config, [copy / one.name for one in node.log_dirs], node.has_image))
         ended += bool(did.ends)
         rows.append({"run": run, **did._replace(ends=did.ends.split(": ")[0])._asdict()})
         told = [f"{'gate' if gate else 'verify'}: {one}" for gate, model in models.items()

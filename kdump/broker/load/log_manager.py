@@ -174,24 +174,24 @@ class LogManager:
         return {name: source for name, source in files.items() if name >= first}
 
     def stray(self, directory: PartitionDir, cluster: ClusterSettings | None) -> Stray | None:
-        """Return why a KRaft broker takes a partition that it has loaded for a stray; None where it does not.
+        """Return why a KRaft broker serves nothing of a partition that it has loaded; None where it does.
 
         Args:
             directory: of the partition.
             cluster: what the metadata log of the cluster says; None where none is at hand.
 
-        Source: LogManager.isStrayKraftReplica; the metadata log is loaded elsewhere.
+        Source: LogManager.isStrayReplica; the metadata log is loaded elsewhere.
         """
         name, node = directory.parsed, self._log_dir.node
         if not self._is_kraft or name is None or name.state not in ("", "future") or name.is_raft_log:
             return None
         if directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).is_missing:
             return Stray(Code.K05, "partition.metadata is missing", FileKind.PARTITION_METADATA.value)
-        if cluster is None or not cluster.assigned or node is None:
+        if cluster is None or node is None:
             return None
-        assigned = cluster.assigned.get((name.topic, name.partition))
-        replicas = None if assigned is None else assigned.replicas
-        return stray_of(name, directory.topic_id, cluster.ids.get(name.topic), replicas, node)
+        own = directory.topic_id
+        by_id = cluster.topic_place(cluster.topic_of_id(own), name.partition)
+        return stray_of(name, own, by_id, cluster.topic_place(name.topic, name.partition), node)
 
     def partition(
         self, directory: PartitionDir, settings: LoadSettings, only: Start | None = None

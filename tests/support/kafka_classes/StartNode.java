@@ -16,11 +16,20 @@ import kafka.server.KafkaRaftServer$;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.TopicsImage;
 import org.apache.kafka.metadata.ConfigRepository;
 import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.metadata.SupportedConfigChecker;
 import org.apache.kafka.raft.FileQuorumStateStore;
 import org.apache.kafka.raft.MetadataLogConfig;
 import org.apache.kafka.raft.VoterSet;
@@ -38,7 +47,8 @@ import org.slf4j.LoggerFactory;
  * Starts a node of Kafka 4.3.1 as far as its disks are concerned, one for each line of stdin: the path of a
  * server.properties, and the clock in ms, with a tab between. The directories are changed.
  * meta.properties of all directories, the metadata log and its records, then all other logs, as KafkaRaftServer,
- * KafkaRaftClient and BrokerServer do it. A log without a topic id is a stray, as long as nothing is known of topics.
+ * KafkaRaftClient and BrokerServer do it. With a third field, "image", the records of the metadata log tell which
+ * topics there are, as BrokerMetadataPublisher asks for them; else only a log without a topic id is a stray.
  * Prints "ends", class and message where the process ends; else "starts", and for each log its path, start and end
  * offset, for each stray the path of its directory, for each directory that goes offline "offline" and its path.
  */
@@ -54,7 +64,7 @@ public class StartNode {
     static String answer(String[] asked) {
         List<AutoCloseable> open = new ArrayList<>();
         try {
-            return start(asked[0], Long.parseLong(asked[1]), open);
+            return start(asked[0], Long.parseLong(asked[1]), asked.length > 2, open);
         } catch (Throwable thrown) {
             String message = String.valueOf(thrown.getMessage()).replaceAll("[\t\r\n]", " ");
             return "ends\t" + thrown.getClass().getName() + "\t" + message;
@@ -65,7 +75,7 @@ public class StartNode {
         }
     }
 
-    static String start(String path, long now, List<AutoCloseable> open) throws Exception {
+    static String start(String path, long now, boolean hasImage, List<AutoCloseable> open) throws Exception {
         Properties given = new Properties();
         try (FileInputStream file = new FileInputStream(path)) { given.load(file); }
         KafkaConfig config = new KafkaConfig(given, false);
@@ -96,9 +106,13 @@ public class StartNode {
             scala.collection.Iterator<FileLock> locks = manager.dirLocks().iterator();
             while (locks.hasNext()) locks.next().destroy();
         });
+        TopicsImage topics = hasImage ? topics(metadata) : null;
         List<String> strays = new ArrayList<>();
         scala.Function1<UnifiedLog, Object> isStray = one -> {
             boolean stray = one.topicId().isEmpty();
+            if (!stray && topics != null)
+                stray = org.apache.kafka.storage.internals.log.LogManager.isStrayReplica(
+                    topics.partitionReplicas(one.topicId().get(), one.topicPartition().partition()), config.nodeId(), one);
             synchronized (strays) { if (stray) strays.add(one.dir().getPath()); }
             return stray;
         };
@@ -119,6 +133,26 @@ public class StartNode {
             if (!manager.isLogDirOnline(new File(dir).getAbsolutePath())) said.append("\toffline\t").append(dir);
         String failed = failed(failures);
         return said.append(failed).toString();
+    }
+
+    /** The topics by the records of a metadata log, which has no snapshot. */
+    static TopicsImage topics(File directory) throws Exception {
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY)
+            .setSupportedConfigChecker(SupportedConfigChecker.TRUE).build();
+        String[] names = directory.list();
+        java.util.Arrays.sort(names);
+        for (String name : names) {
+            if (!name.endsWith(".log")) continue;
+            try (FileRecords records = FileRecords.open(new File(directory, name), false)) {
+                for (RecordBatch batch : records.batches()) {
+                    if (batch.isControlBatch()) continue;
+                    for (Record one : batch)
+                        delta.replay(MetadataRecordSerde.INSTANCE.read(
+                            new ByteBufferAccessor(one.value()), one.valueSize()).message());
+                }
+            }
+        }
+        return delta.apply(new MetadataProvenance(0, 0, 0, true)).topics();
     }
 
     /** The directories in which a log met an IOException, which the broker takes offline now. */
