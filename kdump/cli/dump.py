@@ -323,6 +323,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         seen.searched = Searched(selection, asked)
         seen.is_quiet = given["quiet"]
         seen.must_find = asks and not given["follow"]
+        if selection is not None and selection.keys and seen.must_find and redactor is None:
+            seen.keys_asked_for = paths, options, selection
     if fate is None and not (compat or arguments or given["follow"]):
         bar = None if sys.stdout.isatty() else bar_of("dump", quiet=given["quiet"])
         ranges = _ranges(paths, options, selection) if given["jobs"] != 1 or bar is not None else None
@@ -411,6 +413,7 @@ class _Seen:
         self.searched: Searched | None = None
         self.is_quiet = self.must_find = False
         self.so_far = SoFar()
+        self.keys_asked_for: tuple[list[str], DumpOptions, Selection] | None = None  # and where, to look once more
 
     def conclude(self) -> None:
         """Take into account that nothing was found of what was asked for."""
@@ -437,6 +440,11 @@ class _Seen:
         if self.searched is not None and not self.is_quiet:
             for line in self.searched.lines():
                 say(f"kdump: {line}")
+            if self.keys_asked_for is not None and self.searched.found_nothing:
+                from kdump.dump.longer_keys import longer_keys  # few searches find nothing
+
+                for line in longer_keys(*self.keys_asked_for):
+                    say(f"kdump: {line}")
 
 
 def _ranges(paths: list[str], options: DumpOptions, selection: Selection | None) -> DumpRanges | SelectedRanges | None:

@@ -36,6 +36,7 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.schemas import SCHEMA_OPTIONS, schema_options, schemas_of
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.cli.so_far import tell_so_far
+from kdump.decode import INTERNAL, LAYOUTS
 from kdump.exit_status import Exit
 from kdump.finding import Severity
 from kdump.item import Progress
@@ -124,10 +125,11 @@ _TABLES = [
 @option(
     "--decoder",
     group="Keys and values",
-    type=click.Choice(["auto", "none"]),
+    type=click.Choice(["auto", "none", *INTERNAL, *LAYOUTS]),
+    metavar="NAME",
     default="auto",
     show_default=True,
-    help="Whether to decode the records of internal topics.",
+    help="Decode the records of all topics as kdump dump --decoder NAME does; none: do not; auto: by their names.",
 )
 @schema_options
 @quiet_option

@@ -12,20 +12,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kdump.decode.decoded import Decoder, Usual
 
+INTERNAL = "offsets", "transaction", "metadata", "remote", "share"
+"""The decoders of Kafka's internal topics, by name."""
 
-def decoder(name: str, release: str, *, bounded: bool = False) -> Decoder:
-    """Return the decoder behind one of DumpLogSegments' decoder options.
+LAYOUTS = "windowed", "windowed-timestamped", "session", "timestamped", "offset-syncs", "checkpoints", "heartbeats"
+"""The decoders of clients' topics whose layout is fixed, by name: those of kdump.decode.layouts."""
+
+
+def decoder(name: str, release: str, *, bounded: bool = False, plain: Decoder | None = None) -> Decoder:
+    """Return the decoder behind one of DumpLogSegments' decoder options, or of a layout.
 
     Args:
-        name: offsets, transaction, metadata, remote or share.
+        name: one of `INTERNAL` or `LAYOUTS`.
         release: of DumpLogSegments: 4.4, 4.3, 4.2 or 3.9.
         bounded: a record may take so much memory and no more, which is no limit of Kafka.
+        plain: reads the key and the value inside a layout; None for UTF-8.
 
     Raises:
         ValueError: the release is not known, or has no such decoder.
 
     Source: org.apache.kafka.tools.DumpLogSegments.DumpLogSegmentsOptions.messageParser
     """
+    if name in LAYOUTS:
+        return _of_layout(name, plain, is_sure=True)
     from kdump.decode.schema import ReadMode
     from kdump.decode.table import table
 
@@ -49,7 +58,7 @@ def decoder(name: str, release: str, *, bounded: bool = False) -> Decoder:
     return coordinator.decoder(name, known)
 
 
-def open_decoder(name: str) -> Decoder:
+def open_decoder(name: str, plain: Decoder | None = None, *, is_sure: bool = True) -> Decoder:
     """Return the decoder for JSON: by the newest schemas, and what they do not cover stays visible.
 
     An unknown type or version is there with its bytes; unknown tagged fields stand in their struct; a newer version of
@@ -57,8 +66,12 @@ def open_decoder(name: str) -> Decoder:
     text for it in the words of 4.4, and nothing where it is over a limit.
 
     Args:
-        name: offsets, transaction, metadata, remote or share.
+        name: one of `INTERNAL` or `LAYOUTS`.
+        plain: reads the key and the value inside a layout; None for UTF-8.
+        is_sure: the user named it; else what does not have a layout is no fault.
     """
+    if name in LAYOUTS:
+        return _of_layout(name, plain, is_sure=is_sure)
     from kdump.decode.schema import ReadMode
     from kdump.decode.table import newest, table
 
@@ -94,6 +107,8 @@ def usual(name: str, release: str, *, as_json: bool = False) -> Usual | None:
         release: whose schemas count.
         as_json: numbers stay numbers, whatever names the text of the release has for them.
     """
+    if name in LAYOUTS:
+        return None
     from kdump.decode.table import table
 
     known = table(release)
@@ -126,14 +141,25 @@ def classes(key_class: str, value_class: str, release: str) -> Decoder | str:
 
 
 def topic_decoder(topic: str) -> str | None:
-    """Return the name of the decoder for an internal topic, None for other topics."""
+    """Return the name of the decoder for an internal topic, or one whose layout is fixed; None for other topics."""
+    from kdump.decode.layouts import layout_of
     from kdump.decode.table import topics
 
-    return topics().get(topic)
+    return topics().get(topic) or layout_of(topic)
 
 
-def decoder_topic(name: str) -> str:
-    """Return the internal topic that a decoder reads."""
+def records_of(name: str) -> str:
+    """Return whose records a decoder reads: an internal topic, or what has a layout."""
+    if name in LAYOUTS:
+        from kdump.decode.layouts import what_of
+
+        return what_of(name)
     from kdump.decode.table import topics
 
     return next(topic for topic, decoder in topics().items() if decoder == name)
+
+
+def _of_layout(name: str, plain: Decoder | None, *, is_sure: bool) -> Decoder:
+    from kdump.decode import layouts
+
+    return layouts.decoder(name, plain, is_sure=is_sure)

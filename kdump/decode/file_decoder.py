@@ -316,7 +316,7 @@ class FileDecoder:
             from kdump.decode import decoder, usual
 
             release = self._dialect.release
-            decode = decoder(self._name, release, bounded=not self._compat)
+            decode = decoder(self._name, release, bounded=not self._compat, plain=self._plain)
             self._decoders[self._name] = decode, usual(self._name, release) or _nothing_usual
         return self._decoders[self._name]
 
@@ -327,16 +327,18 @@ class FileDecoder:
         if self._name not in self._open:
             from kdump.decode import open_decoder, open_usual
 
-            self._open[self._name] = open_decoder(self._name), open_usual(self._name) or _nothing_usual
+            plain = self._plain if self._hides is None else None  # a number would be seen
+            decode = open_decoder(self._name, plain, is_sure=self._named != AUTO)
+            self._open[self._name] = decode, open_usual(self._name) or _nothing_usual
         return self._open[self._name]
 
     def _choose(self, name: str | None) -> None:
         """Take a decoder by its name; None for none."""
         self._name = name
         if name is not None:
-            from kdump.decode import decoder_topic
+            from kdump.decode import records_of
 
-            self._topic = decoder_topic(name)
+            self._topic = records_of(name)
 
     def _by_place(self, file: FileStart) -> str | None:
         """The decoder for the records of a file: by the topic of its directory; a KRaft snapshot has one anyway."""

@@ -284,7 +284,9 @@ class Decoding:
 
         known = topic_decoder(topic or "") if name == "auto" else name
         self._wants_control = name != "none"
-        self._decoder: Decoder | None = None if known in (None, "none") else open_decoder(known)
+        self._decoder: Decoder | None = None
+        if known not in (None, "none"):
+            self._decoder = open_decoder(known, is_sure=name != "auto")
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Sequence[str | None]]:
         """Return the columns of decoders."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kdump.checks.options import VerifyOptions
-from kdump.decode.table import topics as decoded_topics
+from kdump.decode import INTERNAL, LAYOUTS
 from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions
 from kdump.export.split import SPLIT_SIZE, WantedLogs, is_one_of
@@ -141,7 +141,7 @@ OPTIONS = (
     SourceOption("key", str.encode, ("records",)),
     SourceOption("keyRegex", compiled, ("records",)),
     SourceOption("seek", _flag, SPLIT_TABLES),
-    SourceOption("decoder", _one_of("auto", "none", *sorted(set(decoded_topics().values()))), ("records",)),
+    SourceOption("decoder", _one_of("auto", "none", *sorted((*INTERNAL, *LAYOUTS))), ("records",)),
     SourceOption("schemas", _text, ("records",)),
     SourceOption("keySchema", _text, ("records",)),
     SourceOption("valueSchema", _text, ("records",)),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kdump.decode import classes, decoder, decoder_topic, plain, topic_decoder, usual
+from kdump.decode import classes, decoder, plain, records_of, topic_decoder, usual
 from kdump.decode import table as tables
 from kdump.decode.control import Stopped, control_object, control_text
 from kdump.decode.decoded import Decoded, Decoder, Usual
@@ -263,7 +263,7 @@ def test_the_quick_way_says_what_the_decoder_says_or_nothing(name: str, release:
 
 @pytest.mark.parametrize("name", ["offsets", "metadata"])
 def test_what_brokers_wrote_is_usual(name: str) -> None:
-    read = [quick_and_slow(name, "4.3", *record) for record in written(decoder_topic(name))]
+    read = [quick_and_slow(name, "4.3", *record) for record in written(records_of(name))]
     assert len(read) > 20
     assert sum(read) >= 0.95 * len(read)
 
@@ -316,7 +316,7 @@ def test_the_quick_way_ends_where_its_room_ends() -> None:
 
 
 def test_every_decoder_has_its_topic() -> None:
-    assert [topic_decoder(decoder_topic(name)) for name in NAMES] == list(NAMES)
+    assert [topic_decoder(records_of(name)) for name in NAMES] == list(NAMES)
 
 
 def test_lengths_are_checked_before_anything_is_made() -> None:

@@ -96,6 +96,19 @@ def test_offsets_in_a_wrapper_that_are_further_apart_than_longs_reach_wrap_as_in
     assert not clean(made(tmp_path, (0, [odd]), (1, [batch(1, [Record(b"1", key=b"a")])]))).failure
 
 
+def test_offsets_in_a_wrapper_that_descend_tell_nothing_of_where_it_begins(tmp_path: Path) -> None:
+    """Verify asked how far the last one lies above the first, and expected offsets beyond 2^63."""
+    base = 2**63 - 2**31
+    inner = b"".join(message(0, offset, b"v") for offset in (base, base + 1, -2))
+    (tmp_path / "t-0").mkdir()
+    log = tmp_path / "t-0" / f"{base:020}.log"
+    odd = wrapper(0, base, [b""] * 3, stream=compress(GZIP, inner))
+    log.write_bytes(odd + message(0, base + 3, b"v") + wrapper(0, -base, [b""] * 2, stream=compress(GZIP, inner)))
+    found = run_kdump(["verify", "--format", "json", "t-0"], tmp_path)
+    assert found.exit == 3
+    assert not found.stderr
+
+
 def test_a_large_key_of_a_control_record_is_not_looked_for_where_it_was_cut(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(batch(0, [Record(_LARGE, key=b"\0\0\0\6" + _LARGE)], codec=GZIP, flags=CONTROL))

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from kdump.cli.options.help import option, options
 from kdump.cli.options.schemas import SCHEMA_OPTIONS
 from kdump.compat.dump_log_segments_options import STRING
+from kdump.decode import INTERNAL, LAYOUTS
 from kdump.render.text.dump import RecordFormat
 from kdump.words.escape import escape
 
@@ -45,9 +46,10 @@ format_options = options(
     option(
         "--decoder",
         group="Keys and values",
-        type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
+        type=click.Choice([*INTERNAL, *LAYOUTS, "auto", "none"]),
         metavar="NAME",
-        help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share, none; auto "
+        help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share; of Kafka "
+        "Streams' stores: windowed, session, timestamped; of MirrorMaker: offset-syncs, checkpoints, heartbeats. auto "
         "goes by the topic of each directory, and is the default in JSON.",
     ),
     option(
@@ -95,9 +97,13 @@ def check_formats(ctx: click.Context) -> None:
         raise click.UsageError(f"{own[0]} works without --compat only: Kafka's tool has no such option.")
     if ctx.params.get("timestamps") == "iso" and ctx.params.get("layout") == "json":
         raise click.UsageError("--timestamps iso is for text: times are ms in JSON.")
+    is_layout = ctx.params.get("decoder") in LAYOUTS
+    if is_layout and "compat" in given:
+        raise click.UsageError(f"--decoder {ctx.params['decoder']} works without --compat only: Kafka's tool has none.")
+    decoders = tuple(one for one in _DECODERS if not (is_layout and one == "decoder"))  # a form is of what is inside
     ways = {
-        "key": ("key_format", "key_decoder_class", *_DECODERS),
-        "value": ("value_format", "decoder_command", "value_decoder_class", *_DECODERS),
+        "key": ("key_format", "key_decoder_class", *decoders),
+        "value": ("value_format", "decoder_command", "value_decoder_class", *decoders),
     }
     for names in ways.values():
         both = [given[name] for name in names if name in given]

@@ -28,6 +28,8 @@ def first_offset(log: Source, position: int, limits: ReadLimits) -> int | None:
 def offsets_inside(log: Source, position: int, limits: ReadLimits) -> tuple[int, int] | None:
     """Return the first and the last offset inside a legacy wrapper; None where its records cannot be read.
 
+    So it is too where the last one is below the first: what is inside was not written so.
+
     Those of magic 0 are what they were when it was written; those of magic 1 go by the offset in the header.
 
     Args:
@@ -46,4 +48,4 @@ def offsets_inside(log: Source, position: int, limits: ReadLimits) -> tuple[int,
         if chunk.filled:
             last = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
             found = chunk.rows[layout.R_OFFSET] if found is None else found[0], last
-    return found
+    return None if found is None or found[1] < found[0] else found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.findings import OffsetFindings
 from kdump.format.batch.base_offset.header import Before, Ends, LogEnd, Waiting
+from kdump.format.java_values import MIN_LONG
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -276,7 +277,9 @@ class OffsetFold:
 
     def _with_span(self, one: HeaderFacts) -> HeaderFacts:
         span = self._span_of(one.position) if one.first is None else None
-        return one if span is None else one._replace(first=one.last - span, is_wrapper=True)
+        if span is None or one.last - span < MIN_LONG:
+            return one
+        return one._replace(first=one.last - span, is_wrapper=True)
 
     def _right_ones(self, waiting: Sequence[Waiting], calm: int, *, is_sure: bool) -> tuple[list[int], list[int]]:
         if not waiting or calm >= len(waiting):
