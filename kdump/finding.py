@@ -401,7 +401,7 @@ class Code(Enum):
            Trait.KNOWN_OFFSETS, Trait.ABOVE_END, Trait.TELLS_LOSS)
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts",
            Trait.WRONG_ENTRY)
-    K03 = ("checkpoint", Severity.ERROR, "{why}", "with kdump repair of the log directory the lines that can be read stay, and kdump explain K03 has the price of the others; this very file from a backup is better, that of another log directory does not fit")
+    K03 = ("checkpoint", Severity.ERROR, "{why}", "restore this very file from a backup, that of another log directory does not fit; or repair the log directory: the lines that can be read stay, and kdump explain K03 has the price of the others")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "while the broker is stopped, copy the file of another replica of the partition over this one; without such a replica take the one that kdump salvage makes from the batches, or move this file away: a broker makes it again from batches that it recovers, after a clean stop from none",
            Trait.ABOVE_END, Trait.STOPS_PARTITION, Trait.ALSO_WARNING, Trait.ALSO_NOTE)
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline",

@@ -15,6 +15,36 @@ if TYPE_CHECKING:
     """Topic, number, brokers, and of each of them the id of its log directory."""
 
 
+MIGRATING = "A" * 22
+"""DirectoryId: not known, for the cluster is older than directory ids."""
+UNASSIGNED = "A" * 21 + "Q"
+"""DirectoryId: the controller chooses none, the broker will tell."""
+LOST = "A" * 21 + "g"
+"""DirectoryId: on a disk that the broker has lost."""
+
+
+def is_to_lie_in(
+    directory: str | None, node: int, replicas: Sequence[int], directories: Sequence[str], registered: Sequence[str]
+) -> bool | None:
+    """Tell whether a partition is assigned to a log directory of a broker; None where nobody can tell.
+
+    Args:
+        directory: id of the log directory; None where it has none.
+        node: the broker.
+        replicas: the brokers that have the partition.
+        directories: of each of them the id of its log directory; fewer where the cluster does not say it.
+        registered: the directory ids that the broker has told the cluster.
+    """
+    if node not in replicas:
+        return False
+    at = replicas.index(node)
+    its = directories[at] if at < len(directories) else MIGRATING
+    if its not in (MIGRATING, UNASSIGNED, LOST):
+        return None if directory is None else its == directory
+    is_only = its != LOST and list(registered) == [directory]
+    return True if is_only else None
+
+
 def of_lost_directories(
     node: int,
     registered: Iterable[str],

@@ -153,7 +153,14 @@ MESSAGES = (
         exactness=Exactness.EFFECT,
     ),
     BrokerMessage(
-        r"Record is corrupt|Found record size|Message is corrupt|Record size \S+ is (?:less|smaller) than|"
+        r"Record size \S+ is (?:less|smaller) than|(?:less|smaller) than (?:the )?minimum record overhead",
+        _CORRUPT_RECORD, "0.11 to 4.4",
+        "where a batch should begin there is none: mostly zero bytes, which a crash or a full disk has left, or a "
+        "length that is damaged; consumers and followers stop there",
+        "L03 L04 L05", runbook="consumers-stuck",
+    ),
+    BrokerMessage(
+        r"Record is corrupt|Found record size|Message is corrupt|"
         r"CorruptRecordException|CORRUPT_MESSAGE|crc = |fails its CRC|InvalidMessageException",
         _CORRUPT_RECORD, "0.8 to 4.4",
         "bytes of a batch are not those that were written: consumers and followers stop there",
@@ -247,7 +254,7 @@ MESSAGES = (
         _IO, "0.8 to 4.4",
         "a checkpoint is no text of its format, often NUL bytes after a power loss: the broker takes the log directory "
         "offline, or reads every segment",
-        "K03 K04", runbook="not-starting",
+        "K03 K04", runbook="refused-checkpoints",
     ),
     BrokerMessage(
         r"Error (?:while )?(?:reading|writing to) checkpoint file", _STORAGE, "0.8 to 4.4",
@@ -323,7 +330,7 @@ MESSAGES = (
         r"No `?meta\.properties`? found in|No readable meta\.properties",
         "java.lang.RuntimeException", "2.8 to 4.4",
         "meta.properties is missing: a new or an empty disk is mounted, or the directory was never formatted",
-        "K05 M04", ("cluster", "LOGDIR", "--check", "LOGDIR"),
+        "K03 M04", _WHOLE_NODE, runbook="refused-checkpoints",
     ),
     BrokerMessage(
         r"Failed to load \S+ during broker startup|Error while reading meta\.properties file", _IO, "2.2 to 4.4",
@@ -382,12 +389,12 @@ MESSAGES = (
     ),
     # --- the disk
     BrokerMessage(
-        r"No space left on device|disk is full|ENOSPC", _IO, "0.8 to 4.4",
+        r"No space left(?: on device)?|disk is full|ENOSPC", _IO, "0.8 to 4.4",
         "the disk is full: the broker takes the log directory offline; checkpoints may be left empty",
         "K03 L02", ("du", "LOGDIR"), runbook="disk-full",
     ),
     BrokerMessage(
-        r"Input/output error|EIO\b|Read-only file system", _IO, "0.8 to 4.4",
+        r"Input/output(?: error)?|EIO\b|Read-only file system", _IO, "0.8 to 4.4",
         "the disk fails: every read may be its last",
         "F06", runbook="bad-sectors",
     ),

@@ -16,7 +16,9 @@ from kdump.words.numbers import brokers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.broker.config import ClusterSettings
     from kdump.storage.names import PartitionName
+    from kdump.storage.partition_dir import PartitionDir
 
 
 _ID_FILE = FileKind.PARTITION_METADATA.value
@@ -38,6 +40,25 @@ class TopicPlace(TupleValue):
     topic: str
     topic_id: str
     replicas: Sequence[int] | None  # the brokers that have the partition; None where the topic has no such partition
+
+
+def stray_in(directory: PartitionDir, cluster: ClusterSettings | None) -> Stray | None:
+    """Return why a KRaft broker serves nothing of a partition that lies in its log directory; None where it does.
+
+    Args:
+        directory: of the partition.
+        cluster: what the metadata log of the cluster says; None where none is at hand.
+    """
+    name, node = directory.parsed, directory.log_dir.node
+    if name is None or name.state not in ("", "future") or name.is_raft_log:
+        return None
+    if directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).is_missing:
+        return Stray(Code.K05, "partition.metadata is missing", FileKind.PARTITION_METADATA.value)
+    if cluster is None or not cluster.assigned or node is None:  # a metadata log without any topic tells of none
+        return None
+    own = directory.topic_id
+    by_id = cluster.topic_place(cluster.topic_of_id(own), name.partition)
+    return stray_of(name, own, by_id, cluster.topic_place(name.topic, name.partition), node)
 
 
 def stray_of(

@@ -9,11 +9,12 @@ from kdump.checks.names import check_names, check_strays
 from kdump.checks.owners import owners_differ
 from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.state_files import check_text
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
 from kdump.storage.names import BOOTSTRAP
 from kdump.storage.partition_dir import InputDirectory, list_ahead
+from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _LOG_DIR_KINDS = tuple(kind for kind in TEXT_KINDS if kind not in (FileKind.EPOCHS, FileKind.PARTITION_METADATA))
+
+_MOST_NAMED = 3  # partitions in a sentence
+_WRITE_PROPERTIES = (
+    "while the broker is stopped, restore this very file from a backup, or write it again: kdump explain K03 names its "
+    "lines"
+)
+_STOP_JOB = (
+    "look for a job that cleans up (find -mtime, tmpwatch, systemd-tmpfiles), stop it, and see where it has put the "
+    "files; then repair the log directory, which writes again what can be told"
+)
 
 
 class DirectoryCheck:
@@ -44,6 +55,11 @@ class DirectoryCheck:
         list_ahead(directory.partitions)
         self.partitions = [PartitionCheck(one) for one in directory.partitions]  # those that lie there
         self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
+
+    @property
+    def is_log_dir(self) -> bool:
+        """Whether it is a log directory: all partitions that it has are known."""
+        return self._directory.is_log_dir
 
     def of_partitions(self) -> Iterator[Finding]:
         """Yield what the checkpoints of a log directory say of partitions, once these are judged."""
@@ -67,6 +83,7 @@ class DirectoryCheck:
                     shown.append(one)
                 else:
                     yield one
+        yield from self._without_properties()
         yield from owners_differ(self._directory.itself)
         yield from check_strays(self._directory.contents, _LOG_DIR_KINDS)
         odd: list[str] = []
@@ -80,6 +97,27 @@ class DirectoryCheck:
 
             yield from odd_directories(odd, self.log_dir, options.max_batch_bytes)
         yield Checked(tuple(shown), 0, 0)
+
+    def _without_properties(self) -> Iterator[Finding]:
+        """A log directory whose broker had a meta.properties, and that has none any more.
+
+        Reports: K03.
+        """
+        listing, path = self.log_dir.listing, self.log_dir.path_of(FileKind.META_PROPERTIES)
+        if listing.error is not None or listing.has(FileKind.META_PROPERTIES.value):
+            return
+        if self.log_dir.lacks_properties:
+            why = "the file is missing, and the metadata log is here: a node ends when it starts without it"
+            yield Finding(Code.K03, path, values={"why": why, "remedy": _WRITE_PROPERTIES})
+            return
+        without = [one.directory.name for one in self.partitions if one.lacks_epochs]
+        if without and any(map(listing.has, (FileKind.RECOVERY_POINT.value, FileKind.REPLICATION.value))):
+            files = f"the leader-epoch-checkpoint of {some_of(without, _MOST_NAMED)}"
+            why = (
+                f"the file is missing, and so is {files}: something outside Kafka removes or moves files, by their age"
+            )
+            values = {"why": why, "remedy": _STOP_JOB}
+            yield Finding(Code.K03, path, values=values, severity_override=Severity.WARNING)
 
     def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         """One file of the log directory itself."""

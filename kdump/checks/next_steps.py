@@ -457,7 +457,10 @@ class PartitionSteps:
 
     def _restore(self, cause: str) -> Move:
         """The step that is better than all others."""
-        how = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
+        how = (
+            "once that one leads, stop the broker, move the directory out of the log.dir, and let it be replicated "
+            "again; one that starts empty and leads would make the others cut their logs"
+        )
         if self._directory.parsed is not None and self._directory.parsed.is_raft_log:
             how = f"stop the node, {FETCH_AGAIN}"
         return move(StepKind.RESTORE, path=(self._path,), source=FROM_ANOTHER, cause=(cause,), how=how)
@@ -479,7 +482,8 @@ class PartitionSteps:
         but += _BUT_IN_DOUBT if self._has_transactions else ""
         words = (("what", what), ("but", but))
         flags = (*deleted, "--to", "DIR", *whose)
-        return self._saved(Move(StepKind.SALVAGE, "salvage", (self._path,), flags, words=words))
+        made = Move(StepKind.SALVAGE, "salvage", (self._path,), flags, words=words)
+        return made if any(one.is_foreign for one in self._segments) else self._saved(made)
 
     def _mends(self, cut: _Segment | None, files: Mended) -> Iterator[Move]:
         """Yield what mends files in place, and loses nothing that a reader gets; not those that a cut takes away."""

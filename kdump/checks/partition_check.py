@@ -71,6 +71,7 @@ class PartitionCheck:
         self.name = directory.parsed  # what its name tells, None where it tells nothing
         self._only = only
         self.sizes = [self._size(directory.path_of(base, FileKind.LOG)) for base in directory.log_bases]
+        self.lacks_epochs = False  # batches have leader epochs, and the leader-epoch-checkpoint is gone
         self.checkpoint_findings: list[Finding] = []  # K01 and K02, for whoever judges the files of the log directory
         self._end = 0
         self._has_epochs = self._is_damaged = False
@@ -406,6 +407,7 @@ class PartitionCheck:
             if is_begun and self._is_read and not self._is_damaged:
                 yield from refused_record(self.directory, options.rules, options.limits)
         if has_sound_epochs:  # a broker does not start with others
+            self.lacks_epochs = self._has_epochs and epoch_file.is_missing
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key
         if key is not None and self._bases and self._has_entries:

@@ -168,16 +168,12 @@ def _foretold(
     known: Sequence[tuple[DirectoryCheck, dict[str, str], dict[str, int]]], options: VerifyOptions, *, is_last: bool
 ) -> Iterator[Item]:
     """What is predicted, once all directories are known: what ends a broker in one of them ends it for all."""
-    if not options.predicts:
+    if not (options.predicts and is_last):
         return
-    from kdump.checks.predict import Ending, of_brokers  # the model of the broker costs time to import
+    from kdump.checks.predict import of_brokers  # the model of the broker costs time to import
 
-    if options.node is None and len(known) == 1 and is_last:
-        directory, told, lost = known[-1]
-        yield from (row for row in directory.predict(options, told, lost) if not isinstance(row, Ending))
-    elif is_last:
-        rows = (row for directory, told, lost in known for row in directory.predict(options, told, lost))
-        yield from of_brokers(rows, [(one.log_dir, one.partition_dirs) for one, _, _ in known], options.node)
+    rows = (row for directory, told, lost in known for row in directory.predict(options, told, lost))
+    yield from of_brokers(rows, [(one.log_dir, one.partition_dirs) for one, _, _ in known], options.node)
 
 
 def without_files(path: str) -> Iterator[Item]:

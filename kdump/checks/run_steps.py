@@ -1,11 +1,11 @@
-"""What is to be done about files that lie in no partition: where they stop a start, before all else in its blocks."""
+"""What is to be done about files that lie in no partition: where they stop a start, before all else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kdump.checks.step_sentences import PersonSteps, StepKind
-from kdump.checks.step_table import RunState
+from kdump.checks.step_table import RunState, block_of
 from kdump.finding import Severity
 from kdump.rows.steps import NONE
 from kdump.storage.paths import parent, real
@@ -46,7 +46,7 @@ class RunSteps:
     def state(self, log_dirs: Sequence[LogDir]) -> RunState:
         """Return what is known of all: what stops the start of a partition comes first in its block.
 
-        Where nothing else is to be done in a log directory, that is a block of its own.
+        Where nothing else is to be done in a log directory, or there are several blocks, that is a block of its own.
 
         Args:
             log_dirs: those that the user has named, or named something in.
@@ -55,9 +55,15 @@ class RunSteps:
         repairing = self._repairing(log_dirs)
         stops = {log_dir: list(persons.moves(repairing=repairing)) for log_dir, persons in self._stops.items()}
         told = set()
+        blocks: dict[str, set[object]] = {}  # of each log directory in which a start is stopped
+        for one in self._states if stops else ():
+            block = block_of(one)
+            if block is not None:
+                blocks.setdefault(real(parent(one.path)), set()).add(block)
         for one in self._states:
-            log_dir = real(parent(one.path))
-            before = [each.replace(keeps=one.keeps, loses=NONE) for each in stops.get(log_dir, ())]
+            log_dir = real(parent(one.path)) if stops else ""
+            is_here = log_dir in stops and len(blocks.get(log_dir, ())) == 1 and block_of(one) is not None
+            before = [each.replace(keeps=one.keeps, loses=NONE) for each in stops[log_dir]] if is_here else []
             told.update([log_dir] if before else [])
             moves = (*before, *one.moves)
             known.append(one.replace(moves=moves, fails_by_file=True) if before else one)

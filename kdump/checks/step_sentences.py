@@ -72,7 +72,7 @@ class StepKind(Enum):
     MEND = "K04, K05 that keep the partition from loading", "{files}: {code}: {remedy}"
     START = (
         "what the start that is coming cuts was never whole, and what it builds again is told by the logs",
-        "start the broker{after}: {what}",
+        "start the broker{last}{after}: {what}",
     )
     START_ALL_THE_SAME = "HOLD, as a last resort", "start the broker all the same: it {what}"
     COMPARE = (
@@ -97,6 +97,13 @@ class StepKind(Enum):
         "makes one partition by the records of the replica named for SOURCE, and says what of the others stays out",
     )
     NOTHING = "missing offsets that nobody has", "nothing to do: a broker serves the rest"
+    GIVE_UP = (
+        "the same, where the start gives them out again",
+        (
+            "nothing to do but to look for what is lost, in backups and on other volumes; where it is nowhere, start "
+            "the broker all the same: it serves the rest"
+        ),
+    )
     READABLE = "codes without a remedy, and nothing lost", "nothing to do: every record is readable ({code} in {files})"
     PERSON = "codes of which no other step is", "{files}: {code}: {remedy}"
     CHECKPOINT = "the same, of files of the log directory: they stay when the partition is replaced", PERSON[1]
@@ -126,7 +133,10 @@ class StepKind(Enum):
     )
     WITNESS = (
         "codes with Trait.WITNESSED",
-        "builds indexes again from a log that they no longer belong to: what they tell of it is given up",
+        (
+            "when the log that they belong to is in no backup and on no other volume, builds the indexes again: what "
+            "they tell of that log is given up"
+        ),
     )
     CUT = "damage that no patch mends: the last resort", "cuts the log at {where}: {cost}"
 
@@ -156,7 +166,7 @@ class Move(Value):
     @property
     def why(self) -> str:
         """Its sentence."""
-        words = {name: _told(value) for name, value in self.words}
+        words = {"last": "", **{name: _told(value) for name, value in self.words}}
         return self.kind.sentence.format_map(words)
 
     @property

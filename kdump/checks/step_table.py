@@ -207,6 +207,14 @@ _FIRST = StepKind.URGENT, StepKind.RESCUE, StepKind.RESCUE_TOO
 """What the recommended option begins with, whatever row applies."""
 
 
+_LOSES, _MENDED, _REMOVED, _STARTS = range(4)  # what a block is about, in the order of blocks
+_WAITS = " when all that is recommended above is done"
+_OF_LOSS = (
+    *(StepKind.URGENT, StepKind.HOLD, StepKind.COMPARE, StepKind.RESTORE, StepKind.SALVAGE, StepKind.JOIN),
+    *(StepKind.RENAME, StepKind.RENAME_FIRST, StepKind.SWAP, StepKind.SWAP_OUT, StepKind.STOP_WRITERS),
+)
+
+
 def steps_for(states: Sequence[PartitionState], of_run: Iterable[Move] = ()) -> Iterator[Step]:
     """Yield what to do, block by block.
 
@@ -224,11 +232,40 @@ def steps_for(states: Sequence[PartitionState], of_run: Iterable[Move] = ()) -> 
         options = _options(one)
         if not options:
             continue
-        is_joined = any(step.kind is StepKind.JOIN for _, some in options[:1] for step in some)
-        key = one.together if is_joined else tuple((option, *(step.alike for step in some)) for option, some in options)
-        blocks.setdefault(key, StepBlock()).add(one.path, options)
-    for block in blocks.values():
-        yield from _numbered(tuple(block.paths), block.options)
+        blocks.setdefault(_block_of(one, options), StepBlock()).add(one.path, options)
+    ordered = sorted(blocks.values(), key=_urgency)
+    is_last = bool(first) or len(ordered) > 1
+    for block in ordered:
+        waits = is_last and _urgency(block) == _STARTS
+        yield from _numbered(tuple(block.paths), _after_all(block.options) if waits else block.options)
+
+
+def _urgency(block: StepBlock) -> int:
+    """What a block is about: a broker is one process, so it starts when all else is done."""
+    kinds = {one.kind for option, moves in block.options if option.rank is Rank.RECOMMENDED for one in moves}
+    if kinds <= {StepKind.START}:
+        return _STARTS
+    if kinds <= {StepKind.RESCUE, StepKind.RESCUE_TOO}:
+        return _REMOVED
+    return _MENDED if kinds.isdisjoint(_OF_LOSS) else _LOSES
+
+
+def _after_all(options: Iterable[tuple[StepOption, list[Move]]]) -> Iterator[tuple[StepOption, list[Move]]]:
+    """The options of a start that must wait."""
+    for option, moves in options:
+        yield option, [one.replace(words=(*one.words, ("last", _WAITS))) for one in moves]
+
+
+def block_of(state: PartitionState) -> object:
+    """Return what the partitions of one block have in common; None where nothing is to be done."""
+    options = _options(state)
+    return _block_of(state, options) if options else None
+
+
+def _block_of(state: PartitionState, options: Iterable[tuple[StepOption, list[Move]]]) -> object:
+    found = list(options)
+    is_joined = any(step.kind is StepKind.JOIN for _, some in found[:1] for step in some)
+    return state.together if is_joined else tuple((option, *(step.alike for step in some)) for option, some in found)
 
 
 class StepBlock:
@@ -275,6 +312,9 @@ def _options(one: PartitionState) -> list[tuple[StepOption, list[Move]]]:
     told = [*before, *(step for step in steps if step not in before)]
     if not told:
         return []
+    if one.harm:  # "nothing to do" would be the contrary of what comes before it
+        told = [step.replace(kind=StepKind.GIVE_UP) if step.kind is StepKind.NOTHING else step for step in told]
+        told.sort(key=lambda step: step.kind is StepKind.GIVE_UP)
     held = [move(StepKind.HOLD, what=one.harm).replace(keeps=one.keeps, loses=NONE)] if one.harm else []
     found = [(option, [*held, *told]), *((option, some) for option, some in found[1:] if some)]
     if one.harm:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.checks.placement import not_placed
 from kdump.checks.whole_node import directory_ids_twice, disks_of_node
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
@@ -32,7 +33,7 @@ def not_together(directories: list[DirectoryCheck], options: VerifyOptions, *, a
         options: whether one configuration names them, or a manifest that has their hosts.
         are_replicas: the user says that the same partition under two paths is meant to be there.
 
-    Reports: K03, K09-K11, F12, M02.
+    Reports: K03, K09-K11, F12, M01-M03.
     """
     yield from clusters_differ(directories, options, are_replicas=are_replicas)
     if options.node is not None or not (are_replicas or options.of_hosts):  # else it is known that they are of several
@@ -44,6 +45,7 @@ def not_together(directories: list[DirectoryCheck], options: VerifyOptions, *, a
         config = None if options.settings is None else options.settings.config
         held = {one.key for each in directories for one in each.partition_dirs if one.key and not _state(one)}
         yield from _each_checked(disks_of_node(log_dirs, options.node, config, held))
+    yield from _each_checked(not_placed(directories, options))
     yield from _duplicates(directories, options, are_replicas=are_replicas)
     yield from _topic_ids_differ(directories)
 
@@ -111,8 +113,6 @@ def _duplicates(directories: list[DirectoryCheck], options: VerifyOptions, *, ar
 
     Reports: F12.
     """
-    if len(directories) < 2:
-        return
     named = ((one.log_dir, one.partition_dirs) for one in directories)
     for one, other in same_partitions(named, are_replicas=are_replicas):
         from kdump.broker.log_end import last_epoch_and_end  # few directories have a partition twice

@@ -75,6 +75,8 @@ def disks_of_node(
     if not any(one.is_kraft for one in named if one not in lacking):
         return
     for one in lacking:
+        if one.lacks_properties:
+            continue  # it is told where the directory is judged by itself
         why = f"No `meta.properties` found in {one.path}: with {node.path} the node ends when it starts"
         yield Finding(Code.K03, one.path_of(FileKind.META_PROPERTIES), values={"why": why, "remedy": _FORMAT})
     clusters = (None if config is None else config.cluster_of(one) for one in named)

@@ -114,7 +114,10 @@ def _options(
     )
     if names:
         return SalvageOption(names), SalvageOption(placing, "something is wrong with them all the same"), *further
-    if len(work.directories) > 1 or not others:
+    replicas = work.replicas if others else None
+    if replicas is not None and replicas <= len(work.directories):
+        return (SalvageOption(placing),)
+    if not others or (len(work.directories) > 1 and replicas is None):
         return SalvageOption(placing), *further
     asked, *rest = (one for one in further if one.steps)
     return asked.replace(condition=None), SalvageOption(placing, "there is no other replica"), *rest

@@ -168,6 +168,12 @@ class PartitionSalvage:
         return {path: some for path, some in logs.items() if some}
 
     @property
+    def replicas(self) -> int | None:
+        """How many replicas the partition has, by the metadata logs at hand; None where none tells."""
+        told = (self._options.policies.replicas(one) for one in self.directories)
+        return next((len(one) for one in told if one is not None), None)
+
+    @property
     def directories(self) -> list[PartitionDir]:
         """The directories of the copies, each once; not those of runs, beside which nothing of the partition lies."""
         found = {real(copy.path): copy.directory for copy in self._copies if not copy.is_carved}

@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.broker.lost_directories import of_lost_directories
+from kdump.broker.lost_directories import is_to_lie_in, of_lost_directories
 from kdump.broker.strays import TopicPlace, stray_of
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.rows.coordinators import Remark
-from kdump.state.metadata_image import LOST, MIGRATING, UNASSIGNED
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
     from kdump.storage.partition_dir import PartitionDir
 
-_NOWHERE = (MIGRATING, UNASSIGNED, LOST)
 _HERE = ("", "future")  # states of directories by their names
 
 
@@ -243,13 +241,5 @@ def _is_future(directory: PartitionDir) -> bool:
 
 def _directory_of(image: MetadataImage, here: _Given, fields: dict[str, Any]) -> bool | None:
     """Tell whether a partition is assigned to this directory of its broker, None where nobody can tell."""
-    if here.node not in fields["replicas"]:
-        return False
-    at = fields["replicas"].index(here.node)
-    directories = fields.get("directories") or []
-    its = directories[at] if at < len(directories) else MIGRATING
-    if its not in _NOWHERE:
-        return None if here.directory is None else its == here.directory
     registered = image.brokers()[here.node].get("logDirs") or []
-    is_only = its != LOST and registered == [here.directory]
-    return True if is_only else None
+    return is_to_lie_in(here.directory, here.node, fields["replicas"], fields.get("directories") or [], registered)

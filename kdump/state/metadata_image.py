@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.broker.lost_directories import MIGRATING
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.format.batch import layout
 from kdump.rows.coordinators import DEFAULT, config_type, entity_name, mechanism_name
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     Fields = dict[str, Any]
 
 TOPIC_CONFIG, BROKER_CONFIG = 2, 4  # ConfigResource.Type
-MIGRATING = "A" * 22  # DirectoryId: not known, for the cluster is older than directory ids
-UNASSIGNED, LOST = "A" * 21 + "Q", "A" * 21 + "g"
 KINDS = (
     "broker",
     "controller",

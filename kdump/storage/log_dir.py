@@ -10,7 +10,7 @@ from kdump.format.java_values import MAX_INT
 from kdump.format.kinds import OFFSET_KINDS, FileKind
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.held import is_held
-from kdump.storage.names import METADATA_LOG, REMOTE_CACHE, parse_partition
+from kdump.storage.names import BOOTSTRAP, METADATA_LOG, REMOTE_CACHE, parse_partition
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import base_name, exists
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DIGITS = len(str(MAX_INT))
+_OF_NODE = (FileKind.REPLICATION.value, BOOTSTRAP)  # made beside the metadata log
 _MARKS = tuple(kind.value for kind in (FileKind.META_PROPERTIES, *OFFSET_KINDS, FileKind.CLEAN_SHUTDOWN))
 
 
@@ -141,6 +142,17 @@ class LogDir:
     def is_kraft(self) -> bool:
         """Whether meta.properties is that of a broker that runs with KRaft. Source: MetaPropertiesVersion."""
         return str(self.properties.get("version")) == "1"
+
+    @cached_property
+    def lacks_properties(self) -> bool:
+        """Whether meta.properties is gone from the directory of a node, which ends without it beside the metadata log.
+
+        A copy of the metadata log alone is no such directory: files that a node writes beside it tell.
+        """
+        listing = self.listing
+        if listing.error is not None or listing.has(FileKind.META_PROPERTIES.value):
+            return False
+        return self.has_metadata_log and any(map(listing.has, _OF_NODE))
 
     @property
     def has_metadata_log(self) -> bool:

@@ -1,4 +1,4 @@
-"""The same partition in two log directories of one broker, which does not start with both."""
+"""The same partition in two directories of one broker, which does not start with both: NAME-0 and NAME-00 are one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SamePartition(TupleValue):
-    """A partition that lies in two log directories."""
+    """A partition that lies in two directories."""
 
     directory: PartitionDir  # the later one
     other: PartitionDir
@@ -24,7 +24,7 @@ class SamePartition(TupleValue):
 def same_partitions(
     log_dirs: Iterable[tuple[LogDir, Sequence[PartitionDir]]], *, are_replicas: bool = False
 ) -> Iterator[SamePartition]:
-    """Yield the partitions that lie in two log directories of one broker.
+    """Yield the partitions that lie in two log directories of one broker, or in one under two spellings.
 
     Args:
         log_dirs: the log directories, with those of their partitions that were named.
@@ -32,7 +32,7 @@ def same_partitions(
 
     Source: LogManager.loadLog.
     """
-    seen: dict[tuple[object, ...], tuple[PartitionDir, object]] = {}
+    seen: dict[tuple[object, ...], tuple[PartitionDir, object, LogDir]] = {}
     for log_dir, partitions in log_dirs:
         named = log_dir.properties
         node = named.get("node.id", named.get("broker.id"))
@@ -42,8 +42,8 @@ def same_partitions(
             if name is None or name.state:
                 continue
             key = log_dir.cluster_id, node, name.topic, name.partition
-            other, its = seen.setdefault(key, (one, own))
+            other, its, place = seen.setdefault(key, (one, own, log_dir))
             is_known = None not in (own, its)  # older brokers, and those of ZooKeeper, have none
-            is_copy = own == its if is_known else are_replicas
+            is_copy = place is not log_dir and (own == its if is_known else are_replicas)
             if not is_copy and os.path.realpath(other.path) != os.path.realpath(one.path):
                 yield SamePartition(one, other)

@@ -159,6 +159,29 @@ def test_a_start_that_does_harm_is_held_back_first_and_is_the_last_of_the_last_r
     assert (steps[-1].keeps, steps[-1].loses) == (Amount(5, 5), Amount(4, 4))
 
 
+def test_a_broker_starts_when_all_else_is_done_whatever_the_order_of_partitions() -> None:
+    start = Move(StepKind.START, words=(("after", ""), ("what", Sum(5, 7, 1))), keeps=Amount(3, 3), loses=NONE)
+    steps = list(
+        steps_for(
+            [
+                PartitionState("a", (start,), starts_well=True),
+                PartitionState("b", moves(), harm=Harm(discarded=4), **LOST),
+            ]
+        )
+    )
+    assert [one.partitions for one in steps][-1] == ("a",)
+    assert steps[-1].why.startswith("start the broker when all that is recommended above is done: ")
+
+
+def test_where_a_start_does_harm_nobody_is_told_that_there_is_nothing_to_do() -> None:
+    only = {"has_losses": True, "others": False, "harm": Harm(again=("offset 3",)), "harm_loses": NONE}
+    some = tuple(one for one in moves() if one.kind is StepKind.NOTHING)
+    *told, last = steps_for([PartitionState("p", some, **only)])  # type: ignore[arg-type]
+    wanted = "nothing to do but to look for what is lost, in backups and on other volumes; "
+    assert [one.why.startswith(wanted) for one in told].count(True) == 1
+    assert last.rank is Rank.LAST_RESORT
+
+
 def test_partitions_alike_are_one_block_and_their_amounts_add_up() -> None:
     starts = [
         PartitionState(

@@ -103,6 +103,47 @@ def test_a_directory_with_the_topic_id_of_another_topic_keeps_its_name_and_is_no
     assert Told(tmp_path, "verify", "--fail-on", "loss", "one").exit == 3
 
 
+def test_verify_says_what_the_metadata_log_here_has_elsewhere_and_not_what_it_misses(tmp_path: Path) -> None:
+    """A copy may have some partitions of a directory and no others; a wrong id or broker is never so on purpose."""
+    broker(tmp_path, {"meta.properties": properties(SECOND)})
+    found = Told(tmp_path, "verify", "one", "two")
+    assert found.found() == []
+    (tmp_path / "one" / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {records.uuid(6)}")
+    found = Told(tmp_path, "verify", "one")
+    assert (found.found("warning"), found.exit) == (["M03"], 0)
+    (row,) = (one for one in found.of("finding") if one["code"] == "M03")
+    assert (row["found"], row["expected"]) == (records.uuid(6), records.uuid(5))
+    (tmp_path / "one" / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {records.uuid(5)}")
+    (tmp_path / "one" / "meta.properties").write_bytes(properties(FIRST).replace(b"node.id=1", b"node.id=2"))
+    assert Told(tmp_path, "verify", "one").found("warning") == ["M01"]
+
+
+def test_two_spellings_of_a_number_are_one_partition(tmp_path: Path) -> None:
+    """Kafka reads the number: with orders-00 beside orders-0 a broker ends."""
+    files = log_dir({"orders-0": closed(0, end=2)})
+    write(tmp_path / "logdir", files | {k.replace("orders-0", "orders-00"): v for k, v in files.items() if "-0/" in k})
+    found = Told(tmp_path, "verify", "--start", "auto", "logdir")
+    assert of_code(found, "F12") != []
+    assert {one["reasonClass"] for one in found.of("prediction")} == {"java.lang.IllegalStateException"}
+
+
+def test_a_metadata_log_without_meta_properties_is_an_error_and_old_files_that_are_gone_a_warning(
+    tmp_path: Path,
+) -> None:
+    broker(tmp_path, None)
+    (tmp_path / "one" / "meta.properties").unlink()
+    found = Told(tmp_path, "verify", "--start", "auto", "one")
+    assert (len(of_code(found, "K03")), found.exit) == (1, 3)
+    assert {one["stops"] for one in found.of("prediction")} == {"broker"}
+    files = log_dir({"orders-0": closed(4, end=6, epoch=2), "orders-1": closed(4, end=6, epoch=2)})
+    gone = ("meta.properties", "leader-epoch-checkpoint", "partition.metadata")
+    write(tmp_path / "logdir", {name: data for name, data in files.items() if not name.endswith(gone)})
+    found = Told(tmp_path, "verify", "logdir")
+    (told_of_job,) = of_code(found, "K03")
+    assert "the leader-epoch-checkpoint of orders-0, orders-1: something outside Kafka" in told_of_job
+    assert found.found("error") == []
+
+
 def test_a_node_with_all_its_disks_lacks_nothing(tmp_path: Path) -> None:
     parts = {"orders-1": closed(0, end=2), "orders-2": closed(0, end=2)}
     broker(tmp_path, log_dir(parts) | {"meta.properties": properties(SECOND)})

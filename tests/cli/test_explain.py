@@ -399,3 +399,20 @@ def test_no_case_has_a_severity_that_the_table_does_not_know() -> None:
             if found["severity"] not in {one.value for one in Code[found["code"]].severities}:
                 others.add((found["code"], found["severity"]))
     assert others == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("disk full", "DISK"),
+        ("No space left", "disk-full"),
+        ("Input/output", "F06"),
+        ("less than the minimum record overhead (14)", "L03"),
+        ("Malformed line in checkpoint file", "refused-checkpoints"),
+        ("No meta.properties found in", "K03"),
+    ],
+)
+def test_a_part_of_a_message_or_the_words_of_a_runbook_lead_there(text: str, words: str, tmp_path: Path) -> None:
+    run = run_kdump(["explain", text], tmp_path)
+    assert run.exit == 0
+    assert words in run.stdout.decode()

@@ -48,6 +48,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 WRITERS = "patch-header", "reindex", "truncate", "repair"
 BASES = "none", "txn", "gzip", "lz4", "logstart"
 HOLES = "O04", "O07"  # notes, where compaction explains them: as that of a .swap file may
+IDLE = "nothing to do", "do not start the broker"
 ROUNDS = 6
 MEMORY = Path("/dev/shm")
 CLEAN = ".kafka_cleanshutdown"
@@ -219,11 +220,7 @@ class Operator:
             run = run_kdump([*words[1:], *apply], self.scene.root)
             if run.exit not in (0, 3, 4):
                 raise NobodyCanError(f"{step['command']} ends with {run.exit}: {run.stderr.decode()[-300:]}")
-        elif (
-            ": leave it" in why
-            or why.startswith(("do not start the broker", "nothing to do", "stop those who write"))
-            or words[1:2] == ["verify"]
-        ):
+        elif ": leave it" in why or why.startswith((*IDLE, "stop those who write")) or words[1:2] == ["verify"]:
             return False
         elif why.startswith("start the broker"):
             self.start(broker)
@@ -367,7 +364,7 @@ def is_compare(step: dict[str, Any]) -> bool:
 
 def is_idle(option: Rows) -> bool:
     """Whether nothing is to be done."""
-    return all(step["command"] is None and step["why"].startswith(("nothing to do", "do not start")) for step in option)
+    return all(step["command"] is None and step["why"].startswith(IDLE) for step in option)
 
 
 @dataclass

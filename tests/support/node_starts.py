@@ -185,6 +185,7 @@ def with_topics(node: Node, chance: random.Random) -> Node:
     found = [parse_partition(part.name) for one in node.log_dirs for part in sorted(one.iterdir()) if part.is_dir()]
     names = sorted({(one.topic, one.partition) for one in found if one is not None and not one.is_raft_log})
     made: list[Sequence[Record]] = [[metadata_records.broker(number)] for number in (1, 2)]
+    made.append([metadata_records.topic("another", 99), metadata_records.partition(0, 99, [2])])
     ids = chance.sample(range(len(IDS)), min(len(names), len(IDS)))
     for (topic, number), its in zip(names, ids, strict=False):
         if chance.random() < 0.15:

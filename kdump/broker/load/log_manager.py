@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from kdump.broker.index_interval import infer_interval
 from kdump.broker.load.facts import PartitionFacts, Start, Stops
 from kdump.broker.releases import rules_of
-from kdump.broker.strays import Stray, stray_of
+from kdump.broker.strays import Stray, stray_in
 from kdump.finding import Code
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
-from kdump.format.java_values import IO_CLASSES
+from kdump.format.java_values import IO_CLASSES, RUNTIME
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import ReadLimits
 from kdump.storage.file_source import OpenFailure
@@ -97,6 +97,10 @@ class LogManager:
         Source: MetaPropertiesEnsemble.verify, KafkaRaftServer.initializeLogDirs.
         """
         file = log_dir.file(FileKind.META_PROPERTIES)
+        if log_dir.lacks_properties:
+            hint = "(have you run `kafka-storage.sh` to format the directory?)"
+            what = f"{RUNTIME}: No `meta.properties` found in {log_dir.path} {hint}"
+            yield Cause(Stops.BROKER, what, file.path, True, Code.K03.name, file.path)
         finding = next((one for one in file.findings if one.values["exception"] is not None), None)
         if finding is None:
             return
@@ -182,16 +186,7 @@ class LogManager:
 
         Source: LogManager.isStrayReplica; the metadata log is loaded elsewhere.
         """
-        name, node = directory.parsed, self._log_dir.node
-        if not self._is_kraft or name is None or name.state not in ("", "future") or name.is_raft_log:
-            return None
-        if directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).is_missing:
-            return Stray(Code.K05, "partition.metadata is missing", FileKind.PARTITION_METADATA.value)
-        if cluster is None or node is None:
-            return None
-        own = directory.topic_id
-        by_id = cluster.topic_place(cluster.topic_of_id(own), name.partition)
-        return stray_of(name, own, by_id, cluster.topic_place(name.topic, name.partition), node)
+        return stray_in(directory, cluster) if self._is_kraft else None
 
     def partition(
         self, directory: PartitionDir, settings: LoadSettings, only: Start | None = None

@@ -170,13 +170,13 @@ def runbook(name: str, width: int = 80) -> list[str]:
     """Return a runbook.
 
     Args:
-        name: of RUNBOOKS, in any case.
+        name: of RUNBOOKS, in any case, with blanks or hyphens.
         width: columns; longer lines are wrapped, but for examples.
 
     Returns:
         Its text; nothing for a name that is none.
     """
-    heading = RUNBOOKS.get(name.casefold())
+    heading = RUNBOOKS.get("-".join(name.casefold().split()))
     if heading is None:
         return []
     lines = (line.replace(_EXAMPLE, "For example:") for line in _told(_chapters(_RUNBOOKS, "SH")[heading], width))
