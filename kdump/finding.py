@@ -290,7 +290,7 @@ class Code(Enum):
            Trait.OTHER_REPLICA)
     D02 = ("replica-lacks", Severity.WARNING, "{missing} not here; {other} has them", "copy the data from the other replica, unless the topic is compacted",
            Trait.OTHER_REPLICA, Trait.ALSO_NOTE)
-    D03 = ("replica-short", Severity.NOTE, "the log ends at offset {found}, and {other} at {end}: this replica has fallen behind, or lost its end", "none if the broker was not in sync when it stopped",
+    D03 = ("replica-short", Severity.NOTE, "the log ends at offset {found}, and {other} at {end}: this replica has fallen behind, or lost its end{inside}", "none if the broker was not in sync when it stopped",
            Trait.OTHER_REPLICA)
 
     R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica",

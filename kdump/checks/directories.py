@@ -54,6 +54,7 @@ class DirectoryCheck:
         self.log_dir = directory.log_dir  # the log directory
         list_ahead(directory.partitions)
         self.partitions = [PartitionCheck(one) for one in directory.partitions]  # those that lie there
+        self._lost_properties = ""  # path of a meta.properties that something else has taken away, once that is known
         self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
 
     @property
@@ -116,6 +117,7 @@ class DirectoryCheck:
             why = (
                 f"the file is missing, and so is {files}: something outside Kafka removes or moves files, by their age"
             )
+            self._lost_properties = path
             values = {"why": why, "remedy": _STOP_JOB}
             yield Finding(Code.K03, path, values=values, severity_override=Severity.WARNING)
 
@@ -147,4 +149,6 @@ class DirectoryCheck:
         from kdump.checks.predict import predict  # the model of the broker costs time to import
 
         directory = self._directory
+        if self._lost_properties:
+            told = {**told, self._lost_properties: Code.K03.name}
         return predict(self.log_dir, directory.partitions, options, told, lost, is_alone=not directory.is_log_dir)

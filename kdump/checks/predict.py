@@ -21,7 +21,7 @@ from kdump.broker.load.raft_records import records_failure
 from kdump.broker.load.release_refusal import not_for_coordinator, refusal
 from kdump.checks.owners import closed_files
 from kdump.finding import Code, Trait
-from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
+from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON, RUNTIME
 from kdump.format.kinds import FileKind
 from kdump.format.read_limits import ReadLimits
 from kdump.rows.verdict import LoadFailure, LogsRead, Prediction, SegmentFate
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.load.facts import Outcome, PartitionFacts
     from kdump.broker.load.log_manager import LoadSettings
+    from kdump.broker.releases import Rules
     from kdump.broker.strays import Stray
     from kdump.checks.options import VerifyOptions
     from kdump.checks.owners import ClosedFile
@@ -56,6 +57,7 @@ _OTHER_ID = "org.apache.kafka.common.errors.InconsistentTopicIdException"
 _STATE = "java.lang.IllegalStateException"
 _UNCHECKED = "java.io.UncheckedIOException"
 _OF_READING = (*IO_CLASSES, END_OF_FILE, NOT_JSON)  # what the reader of quorum-state wraps in it
+_KRAFT_ONLY = 4  # the first release without ZooKeeper
 AUTO = "auto"
 """The name of the start that is coming, as the user asks for it."""
 _NEWEST = "the cluster has changed nothing since the metadata log that is here was written"
@@ -91,6 +93,11 @@ def predict(
     starts = coming_starts(log_dir) if options.is_auto else options.starts
     found: list[list[Prediction]] = []  # of each partition, start by start
     causes: dict[str, list[Cause]] = {start.value: list(manager.causes) for start in starts}
+    properties = log_dir.path_of(FileKind.META_PROPERTIES)
+    if properties in told and log_dir.file(FileKind.META_PROPERTIES).is_missing and _needs_properties(options.rules):
+        what = f"{RUNTIME}: No readable meta.properties files found."
+        lost_file = Cause(Stops.BROKER, what, properties, True, told[properties], properties)
+        causes = {start: several or [lost_file] for start, several in causes.items()}
     denied = [] if is_alone else closed_files(PartitionDir(log_dir.path, log_dir, log_dir.listing, is_partition=False))
     for several in causes.values():
         several += [_denied(one, Stops.LOG_DIR) for one in denied[:1]]
@@ -256,6 +263,11 @@ def _of_node(
 def _is_later(row: Prediction) -> bool:
     """Whether what a node ends of is met only when it has judged the meta.properties of all its directories."""
     return row.cause is not None and os.path.basename(row.cause.file) != FileKind.META_PROPERTIES.value
+
+
+def _needs_properties(rules: Rules) -> bool:
+    """Whether a broker does not start without meta.properties: one with ZooKeeper, before 4.0, makes another one."""
+    return int(rules.release.partition(".")[0]) >= _KRAFT_ONLY
 
 
 def _lacks_properties(log_dir: LogDir, partitions: Sequence[PartitionDir]) -> bool:

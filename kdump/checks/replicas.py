@@ -380,6 +380,18 @@ def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Ite
     yield Checked((), 0, 0)  # a file that differs from several others is listed once
 
 
+def _cannot_follow(finding: Finding, base: int) -> Finding:
+    """The end of a replica inside a batch of the other one, which sends that whole: a broker refuses such an append.
+
+    Source: UnifiedLog.append (UnexpectedAppendOffsetException).
+    """
+    inside = f"; its end lies inside a batch of the other one, so it cannot follow: that batch begins at offset {base}"
+    cut = command_line("truncate", named(finding.file), "--to-offset", str(base))
+    remedy = f"while the broker is stopped, cut it where that batch begins, then it fetches the rest: {cut}"
+    values = {**finding.values, "inside": inside, "remedy": remedy}
+    return finding.replace(values=values, severity_override=Severity.ERROR)
+
+
 class _ReplicaBatch(TupleValue):
     """What is compared of a batch, and where it is."""
 
@@ -415,6 +427,7 @@ class _Replica:
         self._batches = self._walk()
         self.records = BatchContents(options)  # reads those of its batches
         self.is_short = False  # the other one has records behind its end in the last batches of both
+        self.inside: int | None = None  # base offset of the batch of the other one in which its end lies
         self.batch: _ReplicaBatch | None = None  # the one in hand, None at the end
         self.before: _ReplicaBatch | None = None  # the one before it, None at the start
         self.end = 0  # the offset after the last batch so far
@@ -536,6 +549,10 @@ class _Taken:
                 self.is_unread = True
         return end
 
+    def base_around(self, end: int) -> int | None:
+        """Return the base offset of the batch that begins below a log end offset and ends at it or behind; or None."""
+        return next((one.first for one in self._batches if one.first < end <= one.last), None)
+
     def lacks(self, offset: int) -> None:
         """The other has a record that is not here."""
         while len(self._batches) > 1 and self._batches[0].last < offset:
@@ -608,8 +625,9 @@ class _Pair:
                 epoch = None if other.batch is None else other.batch.epoch
                 is_doubtful = other.finish()
                 values: dict[str, int | str | None] = {"other": other.path, "end": other.end}
-                values |= {"other_epoch": epoch, "is_doubtful": is_doubtful}
-                yield Finding(Code.D03, replica.path, offset=replica.end, found=replica.end, values=values)
+                values |= {"other_epoch": epoch, "is_doubtful": is_doubtful, "inside": ""}
+                short = Finding(Code.D03, replica.path, offset=replica.end, found=replica.end, values=values)
+                yield short if replica.inside is None else _cannot_follow(short, replica.inside)
 
     def _look_closer(self) -> Iterator[Finding]:
         """Take batches of both until they end at one offset, and compare their records, in the order of offsets."""
@@ -645,8 +663,8 @@ class _Pair:
                 ours.next()
                 theirs.next()
         if not (ours.is_out_of_order or theirs.is_out_of_order):
-            self._miss_records(ours, self._other)
-            self._miss_records(theirs, self._one)
+            self._miss_records(ours, theirs)
+            self._miss_records(theirs, ours)
 
     def _parting(self, ours: _ReplicaBatch, theirs: _ReplicaBatch) -> str:
         """Say once where two histories part, and which replica cuts what, when the other one leads.
@@ -662,13 +680,14 @@ class _Pair:
         cuts = f"if {one} leads, {other} cuts its offsets from {first} on, and if {other} leads, {one} does"
         return f": epoch {theirs.epoch} here, epoch {ours.epoch} there; they part at {first}: {cuts}"
 
-    def _miss_records(self, taken: _Taken, other: _Replica) -> None:
+    def _miss_records(self, taken: _Taken, other: _Taken) -> None:
         """Records of the other replica are in none of the batches of this one, which have their offsets."""
         for first, last, here in () if taken.is_unread else taken.lacking:
             if here is None:
                 taken.replica.is_short = True
+                taken.replica.inside = other.base_around(taken.replica.end)
             elif first >= taken.replica.start:
-                self._miss(here.place, other.path, (first, last), None)
+                self._miss(here.place, other.replica.path, (first, last), None)
 
     def _differs(self, batch: _ReplicaBatch, other: _ReplicaBatch, why: str, field: str | None) -> Finding:
         """What a replica has in a batch, where the first one of the pair has something else in another."""

@@ -96,11 +96,16 @@ def test_a_record_that_another_framing_leaves_out_is_told(tmp_path: Path) -> Non
     assert found.position == len(b"".join(log(0, 4)))
 
 
-def test_a_log_that_ends_inside_a_batch_of_the_other_is_a_note(tmp_path: Path) -> None:
-    one = replica(tmp_path / "a", batch(0, [b"v%d" % n for n in range(12)]))
+def test_a_log_that_ends_inside_a_batch_of_the_other_cannot_follow(tmp_path: Path) -> None:
+    """The leader sends the batch whole; a follower refuses offsets that it has (UnexpectedAppendOffsetException)."""
+    one = replica(tmp_path / "a", *log(0, 2), batch(2, [b"v%d" % n for n in range(2, 12)]))
     other = replica(tmp_path / "b", *log(0, 6))
     (found,) = differences(one, other)
     assert (found.code.name, found.file, found.found, found.values["end"]) == ("D03", str(other), 6, 12)
+    assert found.severity is Severity.ERROR
+    assert found.remedy.endswith(f"kdump truncate {other} --to-offset 2")
+    (behind,) = differences(one, replica(tmp_path / "c", *log(0, 2)))
+    assert (behind.code.name, behind.severity) == ("D03", Severity.NOTE)
 
 
 def test_a_record_that_was_not_read_is_not_said_to_be_missing(tmp_path: Path) -> None:

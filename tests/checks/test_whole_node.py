@@ -138,7 +138,8 @@ def test_a_metadata_log_without_meta_properties_is_an_error_and_old_files_that_a
     files = log_dir({"orders-0": closed(4, end=6, epoch=2), "orders-1": closed(4, end=6, epoch=2)})
     gone = ("meta.properties", "leader-epoch-checkpoint", "partition.metadata")
     write(tmp_path / "logdir", {name: data for name, data in files.items() if not name.endswith(gone)})
-    found = Told(tmp_path, "verify", "logdir")
+    found = Told(tmp_path, "verify", "--start", "auto", "logdir")
+    assert {one["reasonClass"] for one in found.of("prediction")} == {"java.lang.RuntimeException"}
     (told_of_job,) = of_code(found, "K03")
     assert "the leader-epoch-checkpoint of orders-0, orders-1: something outside Kafka" in told_of_job
     assert found.found("error") == []
