@@ -231,7 +231,7 @@ keeps.offsets=2 keeps.records=1 loses.offsets=0 loses.records=0 bytes=7""",
     table = as_table([ERROR, SEGMENT, DIRECTORY, person, command.replace(command=f"kdump reindex {'x' * 200}")])
     assert f"kdump reindex {'x' * 200}\n" in table
     assert "    if there is none\n" in table
-    assert "builds it (keeps 1 intact record, loses none, 7 B to read or copy)" in " ".join(table.split())
+    assert "builds it (keeps the one intact record, 7 B to read or copy)" in " ".join(table.split())
     nobody_knows = {"offsets": None, "records": None}
     assert as_json([person])[0] == {
         "type": "step",

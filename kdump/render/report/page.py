@@ -11,7 +11,7 @@ from kdump.render.text.findings import remedy_text
 from kdump.value import Value
 from kdump.verdict import DAMAGED, LOST, SOUND, UNREAD, WARNING
 from kdump.words.escape import escape
-from kdump.words.numbers import byte_span, span
+from kdump.words.numbers import byte_span, counted, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -281,7 +281,7 @@ class Page:
                     break
             self._write(Text.of((Text("recommended: ", "bold"), Text("; then ".join(said)))), rest=Text("  "))
         if len(blocks) > _MOST_POINTERS:
-            self.note(f"{len(blocks) - _MOST_POINTERS:,} more recommended steps: above")
+            self.note(f"{counted(len(blocks) - _MOST_POINTERS, 'more recommended step')}: above")
 
     def heading(self, text: str) -> None:
         """Write the heading of what follows, with an empty line before it."""

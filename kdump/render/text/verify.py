@@ -27,15 +27,19 @@ def rank_of(step: Step) -> str:
 def amounts_of(step: Step) -> str:
     """Return what a step keeps, what it loses, and how much it copies or reads; empty where nothing is known."""
     found = []
-    if step.keeps.records is not None:
-        found.append(f"keeps {counted(step.keeps.records, 'intact record')}")
-    if step.loses.is_none:
-        found.append("loses none")
-    elif step.loses.records is not None:
-        found.append(f"loses {counted(step.loses.records, 'intact record')}")
+    keeps, loses = step.keeps.records, step.loses.records
+    if step.loses.is_none or loses == 0:
+        found.append(f"keeps {_all_of(keeps)}" if keeps else "loses no intact record")
+    else:
+        found += [f"keeps {counted(keeps, 'intact record')}"] if keeps is not None else []
+        found += [f"loses {counted(loses, 'intact record')}"] if loses is not None else []
     if step.size:
         found.append(f"{size(step.size)} to read or copy")
     return ", ".join(found)
+
+
+def _all_of(records: int) -> str:
+    return "the one intact record" if records == 1 else f"all {counted(records, 'intact record')}"
 
 
 def hidden_sentence(one: Prediction) -> str:
