@@ -15,7 +15,7 @@ from kdump import __file__ as kdump_file
 from kdump import __version__
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import option, with_hint
-from kdump.render.commentary import answer
+from kdump.render.commentary import answer, say_at_once
 from kdump.render.report.sentences import fitter_of
 from kdump.words.escape import escape
 
@@ -167,6 +167,15 @@ def _escaped() -> Iterator[None]:
         raise
 
 
+def _tell(sentence: str) -> None:
+    """Say something of the kernels, over a progress bar that may stand there."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        from kdump.output import erase  # seldom
+
+        sys.stderr.write(erase())
+    say_at_once(f"kdump: {sentence}")
+
+
 class _Commands(click.Group):
     """Subcommands by name, loaded when used: start-up must not pay for what is not asked."""
 
@@ -259,3 +268,7 @@ class _Commands(click.Group):
 )
 def kdump() -> None:
     """Show, check and repair the files that Apache Kafka brokers write."""
+    if not _is_compiled("format.batch._scan"):
+        from kdump.format.kernels.interpreted import listen  # few are
+
+        listen(_tell)

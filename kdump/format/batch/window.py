@@ -20,6 +20,7 @@ HEADERS_WINDOW = 256 * 1024  # bytes read at once for headers alone
 ROWS = 4096  # batch rows filled at once, fewer where the file cannot have so many
 _SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0
 _PAST_END = bytes(layout.RECORDS_AT)
+_IS_COMPILED = _scan.is_compiled()
 _STEP = 1024 * 1024  # bytes read at once where a CRC runs over what is not kept
 
 
@@ -255,6 +256,10 @@ class Buffer:
         self._held = self.source, position, 0  # nothing, should the read fail
         length = len(kept) + self.source.read_into(position + len(kept), self.view[len(kept) : wanted])
         self._held = self.source, position, length
+        if not _IS_COMPILED:
+            from kdump.format.kernels.interpreted import count  # compiled, there is nothing to say
+
+            count(length - len(kept))
         self.view[length : length + layout.RECORDS_AT] = _PAST_END
         return length
 
