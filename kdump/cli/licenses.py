@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OWN = "kafka-kdump"
-_EXTRAS = ("export", "spark")  # those that change what a user runs
+_EXTRAS = ("export", "schemas", "serve", "spark")  # those that change what a user runs
 _NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA = pattern(r"""extra\s*==\s*["']([^"']+)["']""")
 _TEXT = pattern(r"(?i)(?:licen[cs]e|copying|notice|authors)")

@@ -75,6 +75,7 @@ PAGES = [
     "kdump-python.3",
     "kdump-json.5",
     "kdump-findings.7",
+    "kdump-proof.7",
     "kdump-runbooks.7",
     "kdump-tutorial.7",
 ]
@@ -238,7 +239,8 @@ def test_a_page_says_what_an_option_takes(name: str) -> None:
 
 def test_no_page_names_an_option_that_is_not_there() -> None:
     there = {name for command in PAGE_OF.values() for name in options(command)}
-    of_others = re.compile(r"\b(kafka-[a-z-]+\.sh|chown) ")  # a command of Kafka's or of the system, with its options
+    # a command of Kafka's, of the system or of the tests, with its options
+    of_others = re.compile(r"\b(kafka-[a-z-]+\.sh|chown|python -m|python tests/\S+) ")
     texts = {name: "\n".join(line.text for line in page(name) if not of_others.search(line.text)) for name in PAGES}
     prose = re.sub(r"(?ms)^```bash\n.*?^```$|`(?:kafka-[a-z-]+\.sh|\.ci/release) [^`]*`", "", README)
     for name, text in {**texts, "README.md": prose}.items():
@@ -695,7 +697,9 @@ def test_the_guide_for_developers_says_what_each_folder_is() -> None:
     (block,) = re.findall(r"(?ms)^## The picture\n.*?^```\n.*?^```\n.*?^```\n(.*?)^```$", text)
     named = {line.split()[0] for line in block.splitlines()}
     folders = {f"kdump/{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
-    assert folders | {"tests/", "fixtures/", "man/", ".ci/"} == {name for name in named if name.endswith("/")}
+    assert folders | {"tests/", "fixtures/", "man/", "packaging/", ".ci/", ".github/"} == {
+        name for name in named if name.endswith("/")
+    }
 
 
 def test_the_readme_names_no_place_of_one_machine() -> None:

@@ -207,7 +207,7 @@ class DecoderProcess:
         self._to, its = socket.socketpair()  # and no pipe: a child that has died must not end this process by SIGPIPE
         with its:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, *sys.path],
+                [sys.executable, "-I", "-c", _START, *sys.path],
                 stdin=its.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
