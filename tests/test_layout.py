@@ -31,6 +31,7 @@ HELD = {
     "tests/cli/test_contract.py": "checks.known cli.options.partitions",
     "tests/cli/test_inputs.py": "cli.options.inputs",
     "tests/decode/test_layouts.py": "dump.longer_keys",
+    "tests/checks/test_whole_node.py": "checks.placement",
     "tests/broker/test_node_starts.py": "broker.load.properties_ensemble broker.load.raft_records",
     "tests/api/test_library.py": "api.answers api.columns api.errors api.select api.verdict",
     "tests/broker/test_cluster_history.py": "broker.cluster_history broker.log_end",

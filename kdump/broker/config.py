@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleanup_policy import CleanupPolicy
 from kdump.broker.releases import NEWEST, rules_of
-from kdump.broker.strays import TopicPlace
 from kdump.format.checkpoint.properties import read_properties
 from kdump.format.index.offset_and_time import INDEX_BYTES, INDEX_INTERVAL
 from kdump.format.java_values import MAX_DECOMPRESSED, MAX_INT, MAX_LONG, MIN_LONG, JavaComplaint, parse_number
@@ -194,6 +193,14 @@ class Assigned(TupleValue):
 
     replicas: tuple[int, ...]  # broker ids
     directories: tuple[str, ...]  # of each of them the id of its log directory; empty where the cluster does not say it
+
+
+class TopicPlace(TupleValue):
+    """What a cluster has of a topic id, or of a name."""
+
+    topic: str
+    topic_id: str
+    replicas: tuple[int, ...] | None  # the brokers that have the partition; None where the topic has no such partition
 
 
 class ClusterSettings(Value):

@@ -14,9 +14,7 @@ from kdump.value import TupleValue
 from kdump.words.numbers import brokers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kdump.broker.config import ClusterSettings
+    from kdump.broker.config import ClusterSettings, TopicPlace
     from kdump.storage.names import PartitionName
     from kdump.storage.partition_dir import PartitionDir
 
@@ -32,14 +30,6 @@ class Stray(TupleValue):
     why: str
     file: str = ""  # of the directory, that shows it; empty for the directory itself
     is_renamed: bool = True  # to -stray; otherwise it stays, and is refused when the topic of its name asks for it
-
-
-class TopicPlace(TupleValue):
-    """What a cluster has of a topic id, or of a name."""
-
-    topic: str
-    topic_id: str
-    replicas: Sequence[int] | None  # the brokers that have the partition; None where the topic has no such partition
 
 
 def stray_in(directory: PartitionDir, cluster: ClusterSettings | None) -> Stray | None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.broker.config import TopicPlace
 from kdump.broker.lost_directories import is_to_lie_in, of_lost_directories
-from kdump.broker.strays import TopicPlace, stray_of
+from kdump.broker.strays import stray_of
 from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.rows.coordinators import Remark

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.broker.config import TopicPlace
 from kdump.broker.lost_directories import of_lost_directories
-from kdump.broker.strays import TopicPlace, stray_of
+from kdump.broker.strays import stray_of
 from kdump.checks.whole_node import directory_ids_twice
 from kdump.finding import Code
 from kdump.storage.names import PartitionName, parse_partition
@@ -177,15 +178,15 @@ def named(name: str) -> PartitionName:
 
 def test_one_judgement_says_what_is_a_stray() -> None:
     here = named("orders-0")
-    mine, other = TopicPlace("orders", "A", [1, 2]), TopicPlace("payments", "B", [1])
+    mine, other = TopicPlace("orders", "A", (1, 2)), TopicPlace("payments", "B", (1,))
     assert stray_of(here, "A", mine, mine, 1) is None
     assert stray_of(here, None, None, mine, 1) is None
     cases: list[tuple[str, TopicPlace | None, TopicPlace | None, Code, bool]] = [
         ("C", None, None, Code.M01, True),
         ("C", None, mine, Code.M03, True),
         ("A", TopicPlace("orders", "A", None), TopicPlace("orders", "A", None), Code.M01, True),
-        ("A", TopicPlace("orders", "A", [2]), TopicPlace("orders", "A", [2]), Code.M01, True),
-        ("B", TopicPlace("payments", "B", [2]), mine, Code.M03, True),
+        ("A", TopicPlace("orders", "A", (2,)), TopicPlace("orders", "A", (2,)), Code.M01, True),
+        ("B", TopicPlace("payments", "B", (2,)), mine, Code.M03, True),
         ("B", other, mine, Code.M03, False),  # Kafka asks for the id alone
         ("B", other, None, Code.M01, False),
     ]
