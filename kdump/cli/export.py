@@ -34,6 +34,7 @@ from kdump.cli.options.nights import (
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.schemas import SCHEMA_OPTIONS, schema_options, schemas_of
+from kdump.cli.options.store import into_store
 from kdump.cli.options.terminal import bar_of, color_option
 from kdump.cli.so_far import tell_so_far
 from kdump.decode import INTERNAL, LAYOUTS
@@ -158,9 +159,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     given["directory"] = below_host(given, given["directory"], roots)
     try:
         demand_outside(given["directory"], paths, "--to")
-        export = _Export(given, paths, Origins(roots))
-        spark = session(given, paths)
-        export.run(spark)
+        with into_store(given, "directory"):
+            export = _Export(given, paths, Origins(roots))
+            export.run(session(given, paths))
     except RefusedError as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)

@@ -38,6 +38,7 @@ from kdump.cli.options.nights import (
 )
 from kdump.cli.options.partitions import partition_options, selected_roots
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.store import into_store
 from kdump.cli.options.terminal import bar_of, color_option, paper_of
 from kdump.cli.show import show
 from kdump.exit_status import Exit, RunStatus
@@ -255,14 +256,26 @@ def _say_what_is_here() -> NoReturn:
 
 
 def _verify(given: dict[str, Any], named: Sequence[str]) -> RunStatus:
-    began = time.monotonic()
     if given["fail_on"] == LOSS:
         _demand_gate(given)
     predictions = _predictions(given)
     known = _known(given["known"])
     named, roots = selected_roots(given, named)
-    paths = named if roots is None else [root.path for root in roots]
     given["to"] = below_host(given, given["to"], roots)
+    with into_store(given, "to"):
+        return _verified(given, named, roots, predictions, known)
+
+
+def _verified(
+    given: dict[str, Any],
+    named: Sequence[str],
+    roots: Sequence[Root] | None,
+    predictions: dict[str, Any],
+    known: KnownLosses | None,
+) -> RunStatus:
+    """Verify; `named`, `roots`: the paths as the user wrote them, and what they stand for."""
+    began = time.monotonic()
+    paths = named if roots is None else [root.path for root in roots]
     redactor = redactor_of(given, paths)
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     is_gate = given["fail_on"] == LOSS  # it reads too little for many machines to share
@@ -694,12 +707,16 @@ def _with_tables(
     if out is not None:
         for place in (out, *(os.path.join(out, table) for table in (*_TABLES, "summary"))):
             demand_outside(place, [root.path for root in roots], "--to")
+        from kdump.nights.present import NotThisStoreError, read_present
+
         try:
+            if read_present(out) is not None:
+                refuse(f"{out}: holds tables that are kept by --update; name another directory, or give --update")
             own_place(out, sticky=False)
             for table in _TABLES:
                 target = ExportTarget(os.path.join(out, table), "parquet", table, columns[table], redactor)
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)
-        except NotThisExportError as error:
+        except (NotThisExportError, NotThisStoreError) as error:
             refuse(str(error))
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}")

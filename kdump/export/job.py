@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from kdump.redact import Redactor
 
 _PATHS = 3  # that a message names
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+NO_NAME = "__HIVE_DEFAULT_PARTITION__"
+"""The name of the directory of what has no topic, or no partition."""
 
 
 class ExportPart(Value):
@@ -95,7 +96,7 @@ def folder_of(topic: object, partition: object, redactor: Redactor | None = None
     """Return the directories of a topic and its partition, in the form that readers take for columns."""
     if redactor is not None and topic is not None:
         topic = redactor.topic(str(topic))
-    names = [_NULL if one is None else quote(str(one), safe="") for one in (topic, partition)]
+    names = [NO_NAME if one is None else quote(str(one), safe="") for one in (topic, partition)]
     return os.path.join(f"topic={names[0]}", f"partition={names[1]}")
 
 

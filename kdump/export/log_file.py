@@ -21,12 +21,37 @@ class LogFile(Value):
     origin: Origin  # where it is from
 
 
+class BatchMark(Value):
+    """A batch, by which the place behind it is found again without a search."""
+
+    segment: int  # base offset of its segment
+    position: int  # of its first byte
+    size: int  # bytes
+    header: int  # CRC-32 of its header
+    inode: int  # of the log; 0 in a store
+
+
+class LogEdge(Value):
+    """A place between two batches of the log of a partition."""
+
+    offset: int  # of the next record
+    mark: BatchMark | None = None  # the batch before it; None: it is searched for by its offset
+
+
+class Between(Value):
+    """A range of the log of a partition; what is read of a stream."""
+
+    first: LogEdge  # where it begins
+    last: LogEdge  # where it ends
+
+
 class Split(Value):
     """A piece of a log: the batches that begin in [border.position, stop)."""
 
     log: LogFile  # the log
     border: Border  # where a batch begins, and what is known of those before it
     stop: int  # bytes; the end of the log when that is where the piece ends
+    between: Between | None = None  # of a stream: the range by offsets, by which it is found again where it is read
 
     @property
     def size(self) -> int:

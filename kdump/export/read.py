@@ -70,8 +70,16 @@ def read_split(
     return read_splits([split], options, problem, report)
 
 
+def _opened(split: Split) -> FileSource | OpenFailure:
+    return open_source(split.log.path)
+
+
 def read_splits(
-    splits: Iterable[Split], options: ReadOptions, problem: Callable[[OpenFailure], None], report: Report = ignore
+    splits: Iterable[Split],
+    options: ReadOptions,
+    problem: Callable[[OpenFailure], None],
+    report: Report = ignore,
+    opened: Callable[[Split], FileSource | OpenFailure] = _opened,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of pieces of logs, those of many small ones together.
 
@@ -80,6 +88,7 @@ def read_splits(
         options: what is read.
         problem: takes what could not be read: a log, or its end.
         report: takes what the walks find.
+        opened: opens the log of a piece.
 
     Reports: what the checked walk does.
     """
@@ -90,7 +99,7 @@ def read_splits(
     of_batches = options.table == "batches"
     limit, asked = options.max_uncompressed_bytes, options.wanted.selection
     pruning = Pruning(asked, of_batches=of_batches, max_uncompressed_bytes=limit, seeks=options.seeks)
-    windows = _windows(splits, options, pruning, problem, report)
+    windows = _windows(((split, opened(split)) for split in splits), options, pruning, problem, report)
     made: Iterator[pa.RecordBatch]
     if of_batches:
         made = _batches(windows, needed)
@@ -104,15 +113,14 @@ def read_splits(
 
 
 def _windows(
-    splits: Iterable[Split],
+    splits: Iterable[tuple[Split, FileSource | OpenFailure]],
     options: ReadOptions,
     pruning: Pruning,
     problem: Callable[[OpenFailure], None],
     report: Report,
 ) -> Iterator[tuple[Split, Window]]:
     """The windows of each piece, as far as they may have what is asked for."""
-    for split in splits:
-        source = open_source(split.log.path)
+    for split, source in splits:
         if isinstance(source, OpenFailure):
             problem(source)
             continue

@@ -10,6 +10,7 @@ Pieces are packed into tasks of about the same size, so that all end at about th
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from kdump.export.log_file import LogFile, Split
@@ -155,19 +156,25 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Itera
         if directory.is_log_dir and not (directory.partitions or contents.files or unread):
             yield no_kafka_files(path)
         if directory.is_log_dir:
-            yield from _not_followed(contents)
+            yield from not_followed(contents)
         origins.log_dirs.saw(directory.itself.listing)
         here = [(one, origins.of(one.path)) for one in directory.partitions]
         asked = [(one, origin) for one, origin in here if wanted.has_place(origin)]
         list_ahead([one for one, _ in asked])
         for one, origin in asked:
             origins.log_dirs.saw(one.listing)
-            yield from _not_followed(one.contents)
-            yield from _logs_in(one, origin, wanted)
+            yield from not_followed(one.contents)
+            yield from logs_in(one, origin, wanted)
 
 
-def _logs_in(directory: PartitionDir, origin: Origin, wanted: WantedLogs) -> Iterator[LogFile | OpenFailure]:
-    """The logs of a partition directory; what a store has listed is not asked for again."""
+def logs_in(directory: PartitionDir, origin: Origin, wanted: WantedLogs) -> Iterator[LogFile | OpenFailure]:
+    """Yield the logs of a partition directory; what a store has listed is not asked for again.
+
+    Args:
+        directory: the directory.
+        origin: where it is from.
+        wanted: leaves out what has no row that is asked for.
+    """
     files = [file for file in directory.contents.files if file.name.kind is FileKind.LOG]
     ends = [file.name.base_offset for file in files[1:]]
     for file, end in zip(files, [*ends, None], strict=True):
@@ -185,8 +192,12 @@ def _logs_in(directory: PartitionDir, origin: Origin, wanted: WantedLogs) -> Ite
             yield log.replace(size=source.size)
 
 
-def _not_followed(found: Contents) -> Iterator[OpenFailure]:
-    """Files that may have rows, but are not followed."""
+def not_followed(found: Contents) -> Iterator[OpenFailure]:
+    """Yield the files that may have rows, but are not followed.
+
+    Args:
+        found: what a directory has.
+    """
     for one in found.skipped:
         name = parse_name(os.path.basename(one.path))
         is_log = name.is_live and name.kind is FileKind.LOG
@@ -228,26 +239,65 @@ def splits_of(log: LogFile, size: int, wanted: WantedLogs | None = None) -> list
                     begin = borders[0].position
                     pieces = -(-(end - begin) // max(1, size))
                     targets = [begin + (end - begin) * k // pieces for k in range(1, pieces)]
-                    borders += [one for one in _cuts(source, log, base, targets) if begin < one.position < end]
+                    borders += [one for one in cut(source, log, start, targets) if begin < one.position < end]
                 except OSError:
                     borders, end = [start], log.size
     stops = [border.position for border in borders[1:]]
     return [Split(log, border, stop) for border, stop in zip(borders, [*stops, end], strict=True)]
 
 
-def _cuts(source: FileSource, log: LogFile, base: int, targets: Sequence[int]) -> list[Border]:
-    """Borders at or after each of some positions; fewer where they fall together."""
+def cut(source: FileSource, log: LogFile, start: Border, targets: Sequence[int]) -> list[Border]:
+    """Return borders at or after each of some positions; fewer where they fall together.
+
+    Args:
+        source: the log.
+        log: the same.
+        start: where a walk may begin that is needed where no index tells.
+        targets: positions.
+
+    Raises:
+        OSError: the log or its index cannot be read.
+    """
     if not targets:
         return []
-    beside = open_source(sibling(log.path, "index")) if base != layout.UNKNOWN else None
-    if beside is not None and not isinstance(beside, OpenFailure):
-        with beside:
-            index = OffsetIndex(beside, base)
-            index.trim()
-            found = _by_index(source, index, targets)
-        if found is not None:
-            return found
-    return _by_walk(source, base, targets, hints_beside(log)) if source.is_near else []
+    with _index_beside(log) as index:
+        found = None if index is None else _by_index(source, index, targets)
+    if found is not None:
+        return found
+    return _by_walk(source, log, start, targets) if source.is_near else []
+
+
+def end_of_index(source: FileSource, log: LogFile) -> Border:
+    """Return a border that the offset index tells near the end of a log; that of its beginning where it tells none.
+
+    Args:
+        source: the log.
+        log: the same.
+
+    Raises:
+        OSError: the log or its index cannot be read.
+    """
+    with _index_beside(log) as index:
+        if index is not None and index.entries:
+            position = index.last_entry().position
+            found = _by_index(source, index, [position]) if 0 < position < source.size else None
+            if found:
+                return found[-1]
+    return Border(floor=(log.base_offset or 0) - 1)
+
+
+@contextmanager
+def _index_beside(log: LogFile) -> Iterator[OffsetIndex | None]:
+    """The offset index of a log, None where it has none."""
+    base = log.base_offset
+    beside = None if base is None else open_source(sibling(log.path, "index"))
+    if base is None or beside is None or isinstance(beside, OpenFailure):
+        yield None
+        return
+    with beside:
+        index = OffsetIndex(beside, base)
+        index.trim()
+        yield index
 
 
 def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> list[Border] | None:
@@ -289,10 +339,11 @@ def _leads_to(source: Source, start: int, stop: int) -> bool:
     return False
 
 
-def _by_walk(source: Source, base: int, targets: Sequence[int], hints: Sequence[int]) -> list[Border]:
-    """Borders where a walk through the whole log comes by."""
+def _by_walk(source: Source, log: LogFile, start: Border, targets: Sequence[int]) -> list[Border]:
+    """Borders where a walk from one place on comes by."""
+    base, hints = layout.UNKNOWN if log.base_offset is None else log.base_offset, hints_beside(log)
     walk = CheckedWalk(
-        source, ignore, segment=base, next_base=None, hints=lambda: hints, max_batch_bytes=MAX_BATCH_BYTES
+        source, ignore, segment=base, next_base=None, hints=lambda: hints, max_batch_bytes=MAX_BATCH_BYTES, border=start
     )
     walk.checks.follow_producers = False
     found: list[Border] = []

@@ -34,6 +34,7 @@ from kdump.storage.json_rules import (
 )
 from kdump.storage.own_files import open_own_directory, read_own
 from kdump.storage.own_tree import ROWS_FOLDER, STATE, TEMPORARY, folder_in, replacing, top_of, write_json
+from kdump.storage.paths import is_remote
 from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
@@ -131,8 +132,14 @@ def read_present(directory: str, name: str = PRESENT) -> dict[str, Any] | None:
     """
     path = os.path.join(directory, STATE, name)
     try:
-        with folder_in(directory, STATE) as state:
-            found: Any = parsed(read_own(state, name, path, "a list of kdump", _MOST))
+        if is_remote(directory):
+            from kdump.storage.object_store import read_whole  # few tables lie in a store
+
+            data = read_whole(path)
+        else:
+            with folder_in(directory, STATE) as state:
+                data = read_own(state, name, path, "a list of kdump", _MOST)
+        found: Any = parsed(data)
         _RULE(found, "")
     except FileNotFoundError:
         return None

@@ -12,12 +12,11 @@ used twice with different filters gives wrong rows, silently.
 from __future__ import annotations
 
 import os
-import sys
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -43,8 +42,8 @@ from kdump.export.tables import REPLICA_TABLES, SPLIT_TABLES, STATE_TABLES, Cell
 from kdump.export.verdicts import StateRows, VerdictRows, unread_of, unread_segment_row, verdict_rows
 from kdump.finding import Code, Finding
 from kdump.format.read_limits import ReadLimits
-from kdump.spark.errors import UnreadError
-from kdump.spark.source_options import OptionError, SourceOptions
+from kdump.spark.readers import Reader, Task, tasks_of
+from kdump.spark.source_options import SourceOptions
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
 from kdump.storage.directory import expanded
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
     from kdump.export.tables import TableField
     from kdump.item import Item
     from kdump.spark.state import StateUnit
-    from kdump.storage.sighting import Unseen
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
@@ -82,7 +80,6 @@ _TYPES: dict[CellType, DataType] = {
     CellType.NUMBERS: ArrayType(LongType()),
     CellType.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
-_HELP = "option mode=permissive reads the rest, and the table unread has what was left out"
 
 
 def spark_schema(columns: Sequence[TableField]) -> StructType:
@@ -107,6 +104,7 @@ class KafkaSegments(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The planner and reader."""
         options = SourceOptions({**dict(self.options), "columns": ",".join(schema.names)})
+        options.demand_no_stream()
         _ = options.roots
         if options.table in STATE_TABLES:
             return _StateReader(options)
@@ -117,67 +115,17 @@ class KafkaSegments(DataSource):
         }
         return readers[options.table](options) if options.table in readers else _WholeReader(options)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (as Spark calls it)
+        """The planner and reader of a stream."""
+        from kdump.spark.stream import SegmentStream  # few ask for a stream
 
-class _Task(InputPartition):
-    """The work of one task; None for a relation without any."""
-
-    def __init__(self, work: Any) -> None:  # noqa: ANN401 (a list of splits, or of directories)
-        super().__init__(work)
-        self.work = work
-
-
-def _tasks(groups: list[list[Any]]) -> list[InputPartition]:
-    return [_Task(group) for group in groups] or [_Task([])]
+        options = SourceOptions({**dict(self.options), "columns": ",".join(schema.names)})
+        options.demand_stream()
+        _ = options.roots
+        return SegmentStream(options)
 
 
-def _complain(problem: OpenFailure) -> None:
-    """Say on the standard error of the task what is left out; no row can."""
-    sys.stderr.write(f"kafka-segments: {problem.sentence}\n")
-
-
-class _Reader(DataSourceReader):
-    """What all readers share: what cannot be opened ends the work, or is left out.
-
-    Args:
-        options: of the relation.
-    """
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Plan the work."""
-        self._options.demand_selected()
-        return self.planned()
-
-    def planned(self) -> Sequence[InputPartition]:
-        """Plan the work of a table."""
-        raise NotImplementedError
-
-    def _plan_without(self, problem: OpenFailure | Finding) -> None:
-        """Take what cannot be opened where the work is planned."""
-        if isinstance(problem, OpenFailure) and problem.is_of_opening:
-            if not self._options.is_permissive:
-                raise OptionError(f"{problem.sentence} ({_HELP})")
-            _complain(problem)
-
-    def _go_without(self, problem: OpenFailure) -> None:
-        """Take what cannot be opened, or not be read to its end, where the work is done."""
-        if problem.is_of_opening and not self._options.is_permissive:
-            raise UnreadError(f"{problem.sentence} ({_HELP})")
-        _complain(problem)
-
-    def _misses(self, unseen: list[Unseen]) -> bool:
-        """Take what is not there where the work is done; tell whether that is a fault: what was removed is none."""
-        for one in unseen:
-            if one.is_gone:
-                _complain(one.failure)
-            else:
-                self._go_without(one.failure)
-        return any(not one.is_gone for one in unseen)
-
-
-class _SplitReader(_Reader):
+class _SplitReader(Reader):
     """Batches and records: pieces of logs."""
 
     def planned(self) -> Sequence[InputPartition]:
@@ -191,7 +139,7 @@ class _SplitReader(_Reader):
                 self._plan_without(log)
         groups = pack(splits, [split.size for split in splits], options.split_size, options.tasks)
         seen: dict[str, Sighting] = {}
-        return _tasks([self._by_directory(group, seen) for group in groups])
+        return tasks_of([self._by_directory(group, seen) for group in groups])
 
     def _by_directory(self, splits: Sequence[Split], seen: dict[str, Sighting]) -> list[tuple[Sighting, list[Split]]]:
         """Pieces by the directory that they lie in, and what is to be looked for there."""
@@ -210,7 +158,7 @@ class _SplitReader(_Reader):
         """Yield the rows of some pieces."""
         from kdump.export.read import read_splits
 
-        assert isinstance(partition, _Task)
+        assert isinstance(partition, Task)
         yield from read_splits(self._there(partition.work), self._options.reading, self._go_without)
 
     def _there(self, work: Sequence[tuple[Sighting, list[Split]]]) -> Iterator[Split]:
@@ -223,7 +171,7 @@ class _SplitReader(_Reader):
             yield from (split for split in splits if split.log.path not in lost)
 
 
-class _StateReader(_Reader):
+class _StateReader(Reader):
     """What internal topics come to: a task for each of their partitions."""
 
     def planned(self) -> Sequence[InputPartition]:
@@ -232,13 +180,13 @@ class _StateReader(_Reader):
         for problem in problems:
             self._plan_without(problem)
         log_dirs = self._options.origins.log_dirs
-        return _tasks([[(unit, [sighted(path, log_dirs) for path in unit.paths])] for unit in units])
+        return tasks_of([[(unit, [sighted(path, log_dirs) for path in unit.paths])] for unit in units])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
         from kdump.export.arrow import from_rows
 
-        assert isinstance(partition, _Task)
+        assert isinstance(partition, Task)
         rows = self._rows(partition.work)
         while some := list(islice(rows, _ROWS)):
             yield from_rows(some, self._options.columns)
@@ -259,7 +207,7 @@ class _StateReader(_Reader):
                 yield from (row for row in state.see(item) if options.wanted.has_row(row))
 
 
-class _UsageReader(_Reader):
+class _UsageReader(Reader):
     """What uses the space: partitions of log directories, a task for each unless they are small."""
 
     @cached_property
@@ -280,13 +228,13 @@ class _UsageReader(_Reader):
                 self._plan_without(unit)
             elif unit.name is not None or options.wanted.is_all:
                 units.append((unit, _sighting_of_unit(unit, log_dirs)))
-        return _tasks(pack(units, [unit.size for unit, _ in units], options.split_size, options.tasks))
+        return tasks_of(pack(units, [unit.size for unit, _ in units], options.split_size, options.tasks))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some partitions."""
         from kdump.export.arrow import from_rows
 
-        assert isinstance(partition, _Task)
+        assert isinstance(partition, Task)
         options, log_dirs = self._options, LogDirs()
         rows = PlacedRows(self._usage)
         found: list[dict[str, object]] = []
@@ -309,7 +257,7 @@ def _sighting_of_unit(unit: UsageUnit, log_dirs: LogDirs) -> Sighting:
     return sighted(below if unit.name is not None and is_dir(below) else unit.root, log_dirs)
 
 
-class _UnreadReader(_Reader):
+class _UnreadReader(Reader):
     """What cannot be opened: by the planner, and by tasks of some directories each. Nothing is read."""
 
     def planned(self) -> Sequence[InputPartition]:
@@ -324,13 +272,13 @@ class _UnreadReader(_Reader):
             elif options.wanted.has_place(options.origins.of(one.directory)):
                 work.append(one)
         many = [1 if isinstance(one, OpenFailure) else max(1, len(one.logs)) for one in work]
-        return _tasks(pack(work, [0] * len(work), options.split_size, options.tasks, many))
+        return tasks_of(pack(work, [0] * len(work), options.split_size, options.tasks, many))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some directories."""
         from kdump.export.arrow import from_rows
 
-        assert isinstance(partition, _Task)
+        assert isinstance(partition, Task)
         rows = self._rows(partition.work)
         while some := list(islice(rows, _ROWS)):
             yield from_rows(some, self._options.columns)
@@ -363,7 +311,7 @@ class _Unit:
         self.are_replicas = are_replicas
 
 
-class _WholeReader(_Reader):
+class _WholeReader(Reader):
     """Findings, segments, losses and more: whole partition directories, a task for each unless they are small."""
 
     def planned(self) -> Sequence[InputPartition]:
@@ -403,7 +351,7 @@ class _WholeReader(_Reader):
                 if isinstance(item, OpenFailure):
                     self._plan_without(item)
         sizes, many = [unit.size for unit in each], [max(1, unit.files) for unit in each]
-        return _tasks(pack(each, sizes, options.split_size, options.tasks, many))
+        return tasks_of(pack(each, sizes, options.split_size, options.tasks, many))
 
     def _units(self, checks: Sequence[PartitionCheck]) -> dict[str, _Unit]:
         """What is judged together, by the paths of the directories: those that are compared, else each alone."""
@@ -425,7 +373,7 @@ class _WholeReader(_Reader):
         """Yield the rows of some directories."""
         from kdump.export.arrow import from_rows
 
-        assert isinstance(partition, _Task)
+        assert isinstance(partition, Task)
         log_dirs, judge, wanted = LogDirs(), DirectoryJudge(self._options.verify), self._options.wanted
         rows = (row for unit in partition.work for row in self._rows(unit, log_dirs, judge) if wanted.has_row(row))
         while some := list(islice(rows, _ROWS)):

@@ -123,6 +123,7 @@ class SourceOption(Value):
     name: str
     read: Callable[[str], Any]  # makes the value of the text; a ValueError says what is wrong with it
     tables: tuple[str, ...] = tuple(TABLES)  # in which it has a meaning
+    is_of_streams: bool = False  # it has a meaning in a stream only
 
 
 OPTIONS = (
@@ -152,6 +153,9 @@ OPTIONS = (
     SourceOption("minPartitions", _count),
     SourceOption("maxBatchBytes", _size),
     SourceOption("maxUncompressedBytes", _size),
+    SourceOption("maxBytesPerTrigger", _size, SPLIT_TABLES, is_of_streams=True),
+    SourceOption("maxFilesPerTrigger", _count, SPLIT_TABLES, is_of_streams=True),
+    SourceOption("onLoss", _one_of("fail", "skip"), SPLIT_TABLES, is_of_streams=True),
 )
 """What `option(...)` takes; names that Spark gives to any source pass (`_is_of_spark`)."""
 _NAMED = {one.name.lower(): one for one in OPTIONS}
@@ -284,6 +288,38 @@ class SourceOptions:
         """The options of verify for findings and segments."""
         deep, resync = not self._of("shallow", False), not self._of("noResync", False)
         return VerifyOptions(deep, resync, self._of("contiguous", False)).replace(**self.limits)
+
+    @property
+    def most_of_a_batch(self) -> tuple[int | None, int | None]:
+        """Bytes and files of a micro-batch of a stream; None for as many as there are."""
+        return self._of("maxBytesPerTrigger"), self._of("maxFilesPerTrigger")
+
+    @property
+    def skips_losses(self) -> bool:
+        """Whether a stream goes on where offsets are gone."""
+        return bool(self._of("onLoss") == "skip")
+
+    def demand_no_stream(self) -> None:
+        """Demand that no option is given that has a meaning in a stream only.
+
+        Raises:
+            OptionError: one is.
+        """
+        for one in OPTIONS:
+            if one.is_of_streams and one.name.lower() in self._values:
+                raise OptionError(f"option {one.name}: is for readStream, and not for read")
+
+    def demand_stream(self) -> None:
+        """Demand that the options can be those of a stream.
+
+        Raises:
+            OptionError: they cannot.
+        """
+        if self.table not in SPLIT_TABLES:
+            raise OptionError(f"a stream has the tables {', '.join(SPLIT_TABLES)}, and not {self.table}")
+        for name, most in zip(("maxBytesPerTrigger", "maxFilesPerTrigger"), self.most_of_a_batch, strict=True):
+            if most == 0:
+                raise OptionError(f"option {name}: '0': a stream that reads nothing never ends")
 
     def demand_selected(self) -> None:
         """Demand that each topic and partition that is asked for is there; patterns that meet none are a mistake too.

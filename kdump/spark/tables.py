@@ -6,16 +6,24 @@ import os
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from kdump.export.job import NO_NAME
 from kdump.export.tables import FOLDERS, TABLES, columns_of
 from kdump.nights.present import NotThisStoreError, parts_of, read_present
 from kdump.spark.source import spark_schema
+from kdump.storage.directory import DirectoryListing
+from kdump.storage.paths import is_remote
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _KIND = "parquet"
 _HOST = "host="
+_TASKS = 256  # that read the files of a store, at most
 
 
 class NoTableError(ValueError):
@@ -59,7 +67,9 @@ def _read(spark: SparkSession, listed: _Listed, name: str | None, directory: str
         known.pop("host", None)  # no file has it
         shown = shown if "host" in shown else ["host", *shown]
     schema = spark_schema(list(known.values()))
-    if files:
+    if files and is_remote(listed.place):
+        frame = _of_store(spark, files, schema)
+    elif files:
         base = files[0].partition("topic=")[0]
         frame = spark.read.schema(schema).option("basePath", base).parquet(*files)
     else:
@@ -71,18 +81,55 @@ def _read(spark: SparkSession, listed: _Listed, name: str | None, directory: str
     return frame.select(*shown)
 
 
+def _of_store(spark: SparkSession, files: list[str], schema: StructType) -> DataFrame:
+    """The rows of files in a store, read as kdump reads there: Spark needs no package of its own for it."""
+    from urllib.parse import unquote
+
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(schema)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        from kdump.storage.object_store import opened_file
+
+        for path in (one for batch in batches for one in batch.column(0).to_pylist()):
+            names = dict(one.split("=", 1) for one in path.split("/") if one.startswith(("topic=", "partition=")))
+            with opened_file(path) as file:
+                for batch in pq.ParquetFile(file).iter_batches():
+                    yield _with_names(batch, wanted, {name: unquote(text) for name, text in names.items()})
+
+    one_each = spark.createDataFrame([(one,) for one in files], "path string").repartition(min(len(files), _TASKS))
+    return one_each.mapInArrow(read, schema)
+
+
+def _with_names(batch: pa.RecordBatch, schema: pa.Schema, names: dict[str, str]) -> pa.RecordBatch:
+    """Rows of a file with the columns that the names of its directories have."""
+    import pyarrow as pa
+
+    columns = []
+    for field in schema:
+        if field.name in batch.schema.names:
+            columns.append(batch.column(field.name).cast(field.type))
+        else:
+            text = names.get(field.name, NO_NAME)
+            columns.append(pa.array([None if text == NO_NAME else text] * batch.num_rows, pa.string()).cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def _listed(directory: str) -> list[_Listed]:
     """The stores that a directory means: itself, those of the hosts below it, or the one above that it is a table of.
 
     Raises:
         NotThisStoreError: there is none.
     """
-    place = os.path.abspath(directory)
+    place = directory.rstrip("/") if is_remote(directory) else os.path.abspath(directory)
     for at, within in ((place, ""), (os.path.dirname(place), os.path.basename(place) + "/")):
         present = read_present(at)
         if present is not None:
             return [_Listed(at, within, _host_of(at), present)]
-    below = sorted(one for one in os.listdir(place) if one.startswith(_HOST)) if os.path.isdir(place) else []
+    below = sorted(one for one in DirectoryListing(place).names if one.startswith(_HOST))
     found = []
     for one in below:
         at = os.path.join(place, one)

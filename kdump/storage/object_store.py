@@ -6,7 +6,9 @@ read is the business of the environment, as for any client of the store: no opti
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _BUILT_IN = ("s3", "gs", "gcs", "abfs", "abfss")
 _SAME = {"s3a": "s3", "s3n": "s3"}
 _AT_ONCE = 2  # seconds for which what was listed is what is there
+_PART = 64 * 1024 * 1024  # bytes that are handed over at once: a list is one part, and never there in part
 _AHEAD = 8 * 1024 * 1024  # bytes of one range: fewer cost more round trips than they save
 
 _just_listed: dict[str, tuple[float, list[RemoteEntry]]] = {}  # when, and what
@@ -79,25 +82,131 @@ def info(path: str) -> tuple[bool, bool, int]:
     return found.type is fs.FileType.Directory, found.type is fs.FileType.File, found.size or 0
 
 
-def version_of(path: str) -> tuple[int, int] | None:
-    """Return what tells one version of a file from the next: its size, and its time in ns since the epoch.
+Version = tuple[int, str]
+"""What tells one version of a file from the next: its size, and its time and etag as far as the store tells them."""
+_OF_VERSION = ("etag", "last-modified")
+
+
+def version_of(path: str) -> Version | None:
+    """Return what tells one version of a file from the next; one request.
 
     Args:
         path: URL.
 
     Returns:
-        Zeros where there is no such file; None where the store does not say.
+        No time where there is no such file; None where the store does not say.
     """
     from pyarrow import fs
 
     try:
         store, inside = _located(path)
+        if isinstance(store, fs.S3FileSystem):
+            with store.open_input_file(inside) as file:
+                told = {_text(name).lower(): _text(text) for name, text in file.metadata().items()}
+                return file.size(), " ".join(told.get(name, "") for name in _OF_VERSION)
         found = store.get_file_info(inside)
+        if found.type is not fs.FileType.NotFound:
+            return None if found.mtime_ns is None else (found.size or 0, str(found.mtime_ns))
+    except FileNotFoundError:
+        pass
     except OSError:
         return None
-    if found.type is fs.FileType.NotFound:
-        return 0, 0
-    return None if found.mtime_ns is None else (found.size or 0, found.mtime_ns)
+    return 0, ""
+
+
+def _text(one: str | bytes) -> str:
+    """Names and texts of metadata: pyarrow has had them as either."""
+    return one.decode("utf-8", "replace") if isinstance(one, bytes) else one
+
+
+# --- what is written ----------------------------------------------------------------------------------------
+def files_below(directory: str) -> list[str]:
+    """Return the files below a directory, sorted, by their paths inside it; none where there is no such directory.
+
+    Args:
+        directory: URL.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    from pyarrow import fs
+
+    store, top = _located(directory)
+    with _said(directory):
+        found = store.get_file_info(fs.FileSelector(top, allow_not_found=True, recursive=True))
+    return sorted(one.path[len(top) + 1 :] for one in found if one.type is fs.FileType.File)
+
+
+def read_whole(path: str) -> bytes:
+    """Return what a file has.
+
+    Args:
+        path: URL.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    store, inside = _located(path)
+    with _said(path), store.open_input_stream(inside) as stream:
+        return bytes(stream.read())
+
+
+@contextmanager
+def opened_file(path: str) -> Iterator[Any]:
+    """Give a file for readers that pyarrow has, as those of Parquet.
+
+    Args:
+        path: URL.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    store, inside = _located(path)
+    with store.open_input_file(inside) as file:
+        yield file
+
+
+def put_file(path: str, content: str | bytes) -> None:
+    """Put a file into a store, in the place of what has its name: it is there as a whole, or as it was.
+
+    Args:
+        path: URL.
+        content: bytes, or the path of a file that has them.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    store, inside = _located(path)
+    with _said(path), store.open_output_stream(inside) as stream:
+        if isinstance(content, bytes):
+            stream.write(content)
+            return
+        with Path(content).open("rb") as file:
+            while data := file.read(_PART):
+                stream.write(data)
+
+
+def remove_file(path: str) -> None:
+    """Remove a file from a store; nothing where it is not there.
+
+    Args:
+        path: URL.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    store, inside = _located(path)
+    with _said(path), suppress(FileNotFoundError):
+        store.delete_file(inside)
+
+
+@contextmanager
+def _said(path: str) -> Iterator[None]:
+    """Let an error have one line, and name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(error.errno, first_line(error), path) from None
 
 
 def is_directory(path: str) -> bool:

@@ -75,8 +75,10 @@ PAGES = [
     "kdump-python.3",
     "kdump-json.5",
     "kdump-findings.7",
+    "kdump-fleet.7",
     "kdump-proof.7",
     "kdump-runbooks.7",
+    "kdump-spark.7",
     "kdump-tutorial.7",
 ]
 COMMANDS: dict[str, click.Command] = {

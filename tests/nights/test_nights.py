@@ -424,3 +424,13 @@ def test_what_is_kept_and_cannot_be_read_is_removed_and_said(tmp_path: Path) -> 
     while told.exit_code == 12:  # a file each
         told = night(VERIFY, data, store)
     assert told.exit_code == 0
+
+
+def test_a_plain_verify_leaves_tables_that_are_kept_as_they_are(tmp_path: Path) -> None:
+    data, store = node(tmp_path / "data"), tmp_path / "store"
+    night(VERBS["verify"], data, store)
+    before = sorted(str(one) for one in store.rglob("*"))
+    done = CliRunner().invoke(kdump, ["verify", str(data), "--to", str(store)])
+    assert done.exit_code == 2
+    assert "holds tables that are kept by --update" in done.output
+    assert sorted(str(one) for one in store.rglob("*")) == before

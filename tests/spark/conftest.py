@@ -6,6 +6,7 @@ Where pyspark is not installed the directory is not collected, unless KDUMP_TEST
 from __future__ import annotations
 
 import os
+import shutil
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,15 @@ def store() -> Iterator[str]:
     server.stop()
 
 
+def _tools(folder: Path) -> str:
+    """A PATH with what Hadoop starts where it writes files, and nothing else."""
+    for name in ("chmod", "readlink", "ls"):
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    return str(folder)
+
+
 @pytest.fixture(scope="session")
 def spark(store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session with two cores. No Java is on PATH: it has to be the one of the wheel."""
@@ -59,7 +69,7 @@ def spark(store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     with pytest.MonkeyPatch.context() as patch:
         for name in ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_PYTHON", "JAVA_TOOL_OPTIONS"):
             patch.delenv(name, raising=False)
-        patch.setenv("PATH", "/nonexistent")
+        patch.setenv("PATH", _tools(tmp_path_factory.mktemp("tools")))
         warehouse = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
         made = kdump.spark.session("local[2]", conf={**FAST, **warehouse})
         try:

@@ -73,6 +73,7 @@ def test_names_are_read_without_regard_to_case_and_sparks_own_pass() -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_every_option_says_for_which_tables_it_is(table: str) -> None:
     texts = {"table": table, "paths": "[]", "columns": "topic", "mode": "permissive", "decoder": "none"}
+    texts["onLoss"] = "skip"
     texts |= dict.fromkeys(("schemas", "keySchema", "valueSchema"), str(FIXTURES / "schemas" / "payloads.json"))
     for one in OPTIONS:
         text = texts.get(one.name, "true" if "flag" in one.read.__name__ else "3")
@@ -95,9 +96,11 @@ def test_every_option_says_for_which_tables_it_is(table: str) -> None:
 
 
 def test_the_manual_names_every_option() -> None:
-    page = (FIXTURES.parent / "man" / "kdump-export.1").read_text("ascii")
+    """Those of a stream are on the page of streams."""
+    page, streams = ((FIXTURES.parent / "man" / one).read_text("ascii") for one in ("kdump-export.1", "kdump-spark.7"))
     section = page[page.index(".SH THE DATA SOURCE") : page.index(".SH OPTIONS")]
-    assert [one.name for one in OPTIONS if one.name not in section and one.name != "paths"] == []
+    known = {False: section, True: streams[streams.index(".SH OPTIONS") :]}
+    assert [one.name for one in OPTIONS if one.name not in known[one.is_of_streams] and one.name != "paths"] == []
 
 
 @pytest.mark.parametrize("table", ["batches", "findings", "usage", "unread"])
