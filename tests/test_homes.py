@@ -29,6 +29,10 @@ def test_the_ends_of_a_long_and_of_an_int_are_written_once() -> None:
     assert homes(r"(?i)\b2 ?\*\* ?31 ?- ?1\b|= 2_?147_?483_?647\b|0x7f{7}\b") <= {"format/java_values.py"}
 
 
+def test_how_many_bits_of_a_field_are_wrong_is_asked_of_one_judge() -> None:
+    assert homes(r"\.bit_count\(\)") == {"format/batch/header_judge.py"}
+
+
 def test_the_names_of_codecs_are_written_once() -> None:
     assert homes(r"\b(SNAPPY|LZ4) = ") == {"format/codec/base.py"}
     packages = {"cli/bug.py", "words/install.py"}  # of Python, which have names like those

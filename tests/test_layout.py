@@ -26,6 +26,7 @@ HELD = {
     ),
     "tests/checks/test_field_cases.py": "checks.run_steps checks.topic_id",
     "tests/rescue/test_destination.py": "cli.options.destination rescue.destination",
+    "tests/rescue/test_rescue_kinds.py": "format.batch.base_offset.either rescue.base_offset.behind_holes",
     "tests/repair/test_mending.py": "repair.small_files",
     "tests/rescue/test_lost_ends.py": "broker.producer.lost_ends broker.producer.proven_ends",
     "tests/cli/test_contract.py": "checks.known cli.options.partitions",

@@ -55,11 +55,17 @@ class _Records:
                 return False
         return True
 
-    def agrees_with(self, other: _Records) -> bool:
-        """Tell whether both have a record in common, and nothing else at one offset."""
+    def agrees_with(self, other: _Records, *, is_one: bool) -> bool:
+        """Tell whether both have a record in common, and nothing else at one offset.
+
+        Args:
+            other: the records of another batch.
+            is_one: one leader wrote both at the same offsets: a cleaner may have left them nothing in common.
+        """
         own = {offset: self.hashes[k * _HASH : (k + 1) * _HASH] for k, offset in enumerate(self.offsets)}
         common = [(k, offset) for k, offset in enumerate(other.offsets) if offset in own]
-        return bool(common) and all(own[at] == other.hashes[k * _HASH : (k + 1) * _HASH] for k, at in common)
+        are_same = all(own[at] == other.hashes[k * _HASH : (k + 1) * _HASH] for k, at in common)
+        return are_same and (is_one or bool(common))
 
     def has(self, offset: int) -> bool:
         """Tell whether a record has an offset."""
@@ -86,7 +92,8 @@ def subset(logs: Sequence[ReadLog], one: Candidate, other: Candidate, limits: Re
         return 0
     if second.has_all_of(first):
         return 1
-    return NEITHER if first.agrees_with(second) else None
+    is_one = one.epoch == other.epoch >= 0 and (one.first, one.last) == (other.first, other.last)
+    return NEITHER if first.agrees_with(second, is_one=is_one) else None
 
 
 def has_all_of(one: tuple[Source, int], other: tuple[Source, int], limits: ReadLimits, by: int = 0) -> bool:

@@ -54,6 +54,23 @@ def has_trace(copy: Copy, logs: Iterable[LogWithFacts]) -> bool:
     return judge.has_trace(holes=1)
 
 
+def is_lost_in(copy: Copy, logs: Iterable[LogWithFacts], policies: TopicPolicies, first: int, last: int) -> bool:
+    """Tell whether a hole of a copy is lost, as no cleaner made it, by the policy of the topic.
+
+    Args:
+        copy: of the partition.
+        logs: of it, with what they have.
+        policies: what is known of topics.
+        first, last: of its offsets.
+    """
+    judge = HoleJudge(_around(copy, policies))
+    for log, facts in logs:
+        judge.trace(facts.traced_to)
+        for gap in _gaps(copy, log, facts):
+            judge.count(gap)
+    return judge.verdict(MissingRange(first, last, (Code.O04.name,))).certainty is Certainty.LOST
+
+
 def _gaps(copy: Copy, log: SourceLog, facts: ScannedLog) -> Iterator[MissingRange]:
     """The holes of one log of a copy, in order: where offsets are missing, and no bytes stand that may be theirs."""
     own = facts.holes

@@ -97,6 +97,12 @@ class LineWriter:
         return self._base if self._base is not None else self._line.runs.firsts[0]
 
     @property
+    def all_below(self) -> int | None:
+        """The log start offset, where all that the line has lies below it and stays out; None where that is not so."""
+        start = None if self._options.below_log_start else self._start
+        return None if start is None or start <= self._line.last else start
+
+    @property
     def size(self) -> int:
         """Bytes that the logs will have at most."""
         return self._line.runs.size

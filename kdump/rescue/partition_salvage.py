@@ -15,17 +15,19 @@ from kdump.broker.foreign import ForeignSegments, LogShape, SegmentOrigin, shown
 from kdump.broker.index_interval import infer_interval
 from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.epoch_order import goes_on_behind
+from kdump.format.batch.header_judge import EPOCH_BITS, is_one_bit
 from kdump.format.checkpoint.properties import encode_partition_metadata
 from kdump.format.index.offset_and_time import INDEX_INTERVAL
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.ranges import RangeSet
+from kdump.rescue.base_offset.behind_holes import wrong_behind_hole
 from kdump.rescue.base_offset.duplicate_batches import AtTwoPlacesError, wrong_in_holes
 from kdump.rescue.base_offset.misplaced_batches import wrong_base_offsets
 from kdump.rescue.base_offset.seen import CopyLog
 from kdump.rescue.end_evidence import EndEvidence
 from kdump.rescue.epochs import NEVER, KnownEpochs, LineHistory, branch_of, goes_another_way
-from kdump.rescue.holes import LineHoles, has_trace
+from kdump.rescue.holes import LineHoles, has_trace, is_lost_in
 from kdump.rescue.line import (
     Candidate,
     ContradictionError,
@@ -126,6 +128,7 @@ class PartitionSalvage:
         self._cache = OpenFileCache()
         self._wrong_epochs: set[tuple[int, int]] = set()
         self._below: dict[int, list[EpochRun]] = {}  # by copy, of runs: the epochs that its history has below it
+        self._given: dict[str, list[Finding]] = {}  # by log, what other logs determine of its header fields
         self._unlike: list[tuple[Copy, Copy]] = []  # whose batches contradict the checkpoint of which
 
     @property
@@ -307,6 +310,7 @@ class PartitionSalvage:
         self._judge_epochs_of_edges()
         self._mend_by_copies()
         self._mend_in_holes()
+        self._mend_behind_holes()
         self._sort_logs()
         self._note_epochs()
         self._note_swapped()
@@ -340,10 +344,12 @@ class PartitionSalvage:
         from kdump.rescue.run_copies import Histories, RunFacts, told_apart, wrong_first_epoch
 
         histories = Histories(one.facts.epochs for one in self.read)
-        for at, one in enumerate(self.read):
-            epoch = histories.epoch_of_first(one.facts.epochs) if one.copy in carved else None
-            if epoch is not None:
-                self._again(at, [wrong_first_epoch(one, epoch)])
+        firsts = [histories.epoch_of_first(one.facts.epochs) if one.copy in carved else None for one in self.read]
+        wrong = {at: epoch for at, epoch in enumerate(firsts) if epoch is not None}
+        for at, epoch in wrong.items():
+            self._again(at, [wrong_first_epoch(self.read[at], epoch)])
+        if wrong:
+            histories = Histories(one.facts.epochs for one in self.read)
         for number in carved:
             own = [at for at, one in enumerate(self.read) if one.copy == number and one.facts.runs]
             logs = [self.read[at] for at in own]
@@ -377,8 +383,9 @@ class PartitionSalvage:
 
     def _judge_epochs_of_edges(self) -> None:
         """Read runs again whose first or last batch is alone with its epoch: the runs beside them tell of that too."""
+        firsts = {one.log.path: one.facts.first for one in self.read if one.facts.first is not None}
         for copy in self._copies:
-            copy.is_one_log = copy.is_carved
+            copy.is_one_log, copy.firsts = copy.is_carved, firsts
         for number, one in enumerate(self.read):
             ends = (*one.facts.epochs[:1], *one.facts.epochs[-1:])
             if self._copies[one.copy].is_carved and any(run.batches == 1 for run in ends):
@@ -407,7 +414,7 @@ class PartitionSalvage:
             elif (
                 not entries
                 and before
-                and (last.epoch ^ before[0].epoch).bit_count() == 1
+                and is_one_bit(last.epoch, before[0].epoch, EPOCH_BITS)
                 and lone_last(one.source, one.facts)
             ):
                 why = f"is that of the last batch only, one bit away from {before[0].epoch}, and no checkpoint has it"
@@ -533,6 +540,19 @@ class PartitionSalvage:
         for number, findings in given.items():
             self._again(number, findings)
 
+    def _mend_behind_holes(self) -> None:
+        """The last batch of a copy behind a hole that no cleaner made belongs where that begins, by one wrong bit."""
+        for number, one in enumerate(self.read):
+            copy = self._copies[one.copy]
+            if copy.is_carved or one.log.next_base is not None or one.facts.is_renamed:
+                continue
+            is_lost = partial(is_lost_in, copy, self._logs_of(one.copy), self._options.policies)
+            ends = [other.facts.last + 1 for other in self.read if other.copy != one.copy and other.facts.last]
+            own, limit = _copy_log(one, one.log.base, self._end_of(one)), self._options.limits.max_batch_bytes
+            wrong = wrong_behind_hole(own, is_lost, max(ends, default=0), limit)
+            if wrong is not None:
+                self._again(number, [wrong])
+
     def _bounds(self, one: ReadLog) -> tuple[int | None, int | None]:
         """The base offset of a log, and where the next one begins or it is known to end; None where nothing tells."""
         if one.facts.is_renamed:
@@ -585,7 +605,9 @@ class PartitionSalvage:
     def _again(self, number: int, given: list[Finding]) -> None:
         """Read a log again with header fields put right that its neighbours determine."""
         one = self.read[number]
-        facts = self._facts(self._copies[one.copy], one.log, one.raw, [*one.facts.fields, *given])
+        told = self._given.setdefault(one.log.path, [])  # what the log tells by itself it may tell otherwise now
+        told += given
+        facts = self._facts(self._copies[one.copy], one.log, one.raw, told)
         self.read[number] = one._replace(source=facts.overlay(one.raw), facts=facts)
 
     def _load(self, number: int, copy: Copy, log: SourceLog, raw: TolerantSource) -> None:
@@ -868,7 +890,7 @@ class PartitionSalvage:
         runs = branches[leader].runs
         if branches[leader].starts.get(runs[-1].epoch if runs else -1) is not None:
             return
-        if len(runs) < 2 or (runs[-1].epoch ^ runs[-2].epoch).bit_count() != 1:
+        if len(runs) < 2 or not is_one_bit(runs[-1].epoch, runs[-2].epoch, EPOCH_BITS):
             return
         others = [branch for branch in branches if branch.runs is not runs]
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.base_offset.header import offsets_at
+from kdump.format.batch.header_judge import EPOCH_BITS, is_one_bit
 from kdump.rescue.epochs import NEVER, branch_of
 from kdump.rescue.runs import SECTOR
 from kdump.rescue.valid_runs import EpochRun
@@ -96,12 +97,32 @@ class Histories:
             for one, some in self._runs.items()
         )
 
+    def _borne_epoch(self, run: EpochRun) -> int | None:
+        """Return the epoch of the only batch of a log with which another epoch would begin too early; None if it may.
+
+        Others have its offsets under an older epoch, one bit away, and batches of older epochs lie between it and the
+        rest of the epoch.
+        """
+        rest = [one.first for one in self._runs[run.epoch] if one.first > run.last]
+        if run.batches > 1 or not rest or len(rest) + 1 < len(self._runs[run.epoch]):
+            return None
+        older = [one for epoch, some in self._runs.items() if epoch < run.epoch for one in some]
+        if not any(run.last < one.first and one.last < min(rest) for one in older):
+            return None
+        there = {one.epoch for one in older if one.first <= run.first and run.last <= one.last}
+        borne = [epoch for epoch in there if is_one_bit(run.epoch, epoch, EPOCH_BITS)]
+        return borne[0] if len(borne) == 1 else None
+
     def epoch_of_first(self, some: Sequence[EpochRun]) -> int | None:
         """Return the epoch of the first batch of a log, where that of the one behind it had begun before; else None.
+
+        And that of the only one, where others bear it out.
 
         Args:
             some: the epochs of the log, in its order.
         """
+        if len(some) == 1 and self._starts.get(some[0].epoch) == some[0].first:
+            return self._borne_epoch(some[0])
         if len(some) < 2 or some[0].batches > 1 or some[1].epoch in self.doubted:
             return None
         first, behind = some[:2]
@@ -150,9 +171,8 @@ def told_apart(runs: Sequence[RunFacts], histories: Histories) -> list[RunCopy]:
     for number in sorted(range(len(runs)), key=lambda one: (runs[one].first, runs[one].last)):
         fits = [copy for copy in copies if _goes_on(copy, runs, number, sure, histories)]
         if fits:
-            # the nearest, but a tail that another history has cut looks like an overlap
             ends = [runs[copy.runs[-1]] for copy in fits]
-            ways = [(one.adjoins(runs[number]), one.last < runs[number].first, one.last) for one in ends]
+            ways = [(one.adjoins(runs[number]), one.last) for one in ends]  # the nearest
             fits[ways.index(max(ways))].runs.append(number)
             continue
         below = histories.below(sure[number][0].epoch, runs[number].first) if sure[number] else []

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.header_judge import OFFSET_BITS, is_one_bit, one_bit_from
 from kdump.rescue.runs import SECTOR
 from kdump.rescue.valid_runs import first_offset
 from kdump.value import TupleValue
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _SEVERAL = 2  # batches that no single wrong bit makes
 _MANY = 9  # batches of which one is wrong, and none of the others shows a cleaner at work
-_BITS = tuple(1 << bit for bit in range(63))
 
 
 class EdgeBatch(TupleValue):
@@ -293,7 +293,7 @@ class RunEdges:
         places = edge.places
         if edge.is_alone:  # a run of one batch: where one bit takes it
             most = max(other.facts.last or 0 for other in self._read)
-            moved = ((one.stored ^ bit) - one.stored + one.first for bit in _BITS)
+            moved = (other - one.stored + one.first for other in one_bit_from(one.stored, OFFSET_BITS))
             places = [place for place in moved if 0 <= place <= most]
         ends = dict.fromkeys((one.first, *places), _NONE)
         begins = dict.fromkeys((place + one.span for place in places), _NONE)
@@ -388,7 +388,7 @@ class RunEdges:
             return False
         if is_there and not edge.is_alone:
             return True
-        if (one.stored ^ (one.stored + place - one.first)).bit_count() != 1:
+        if not is_one_bit(one.stored, one.stored + place - one.first):
             return False
         if edge.is_alone and not is_there:
             if others:

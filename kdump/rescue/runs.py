@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import ignore
 from kdump.format.batch import layout
+from kdump.format.batch.header_judge import EPOCH_BITS, is_one_bit
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
@@ -380,8 +381,11 @@ def _ends(run: Run, part: RunPart, *, strict: bool) -> bool:
 
 def _is_one_bit_off(found: CarvedBatch, offset: int, epoch: int) -> bool:
     """Whether one bit gives a batch another base offset or leader epoch, the other one of the two being right."""
-    bits = (found.base_offset ^ offset).bit_count(), (found.epoch ^ epoch).bit_count()
-    return offset >= 0 and (bits == (0, 1) or (bits[0] == 1 and found.epoch >= epoch))
+    if offset < 0:
+        return False
+    if found.base_offset == offset:
+        return is_one_bit(found.epoch, epoch, EPOCH_BITS)
+    return is_one_bit(found.base_offset, offset) and found.epoch >= epoch
 
 
 def next_sequence(found: CarvedBatch) -> int:

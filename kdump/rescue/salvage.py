@@ -276,8 +276,12 @@ def _written(
         for progress in writer.write(staging, work.settings()):
             yield progress.replace(done=read + progress.done)
         if not writer.result.batches:
-            why = "not written, as each of its batches stays out: it was aborted, or nobody knows where it was"
+            why = "not written, as each of its batches stays out"
+            if (below := writer.all_below) is not None:
+                why += f": they lie below the log start offset {below}, and count with --below-log-start"
+                raise RefusalError(f"{work.name}: {why}")
             how = with_paths("verify", work.sources)
+            why += ": it was aborted, or nobody knows where it was"
             raise RefusalError(f"{work.name}: {why}; see what is wrong with them: {how}")
         staging.finish()
     except (OSError, ChangedError, RefusalError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.missing.damage import last_offset
 from kdump.finding import Code, Finding, Severity, Trait
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.either import may_be_the_next
 from kdump.format.batch.base_offset.fold import unknown
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
@@ -346,6 +347,8 @@ class _Walk:
         self._wrong: list[BadBytes] = []
         self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
+        self._inside: dict[int, Finding] = {}  # of each wrapper of magic 0 what its header should say
+        self._by_crc: list[Finding] = []  # of those that say something else
         self._built = ValidRunBuilder(self._wrappers, base)
         self._walk = CheckedWalk(
             log,
@@ -359,6 +362,7 @@ class _Walk:
         )
         self._walk.checks.follow_producers = follow_producers
         self._walk.checks.offsets.asks_wrappers = asks_wrappers
+        self._has_messages = False  # of magic 0 or 1
         self._gaps_between = 0
         self._holes = array("q")
 
@@ -393,6 +397,10 @@ class _Walk:
             for chunk in reader.chunks(window):
                 if chunk.window.cell(chunk.first, layout.MAGIC) < layout.MAGIC_V2:
                     self._note_wrapper(chunk)
+                    is_well = chunk.window.cell(chunk.first, layout.CRC) == chunk.window.cell(
+                        chunk.first, layout.COMPUTED_CRC
+                    )
+                    self._has_messages = self._has_messages or is_well
                 for finding in records.check(chunk):
                     self._report(finding)
             start, end = window.cell(0, layout.POSITION), window.end(window.count)
@@ -407,6 +415,8 @@ class _Walk:
                     self._built.push(window, k, k + 1)
                 else:
                     self._wrong.append(self._with_own_end(_place_of(window, k)))
+        self._by_crc = [one for one in self._inside.values() if one.expected != one.found]
+        self.errors += self._by_crc
 
     def _with_own_end(self, place: BadBytes) -> BadBytes:
         """A batch whose header contradicts itself, with the offsets that its records tell where they do."""
@@ -421,18 +431,24 @@ class _Walk:
             return
         position, first = window.cell(k, layout.POSITION), chunk.rows[layout.R_OFFSET]
         last, size = window.cell(k, layout.LAST_OFFSET), window.cell(k, layout.SIZE)
-        if self._wrappers.add(position, first, chunk.filled) and not _has_room(first, last):
+        inner = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
+        is_over = inner > last
+        if not window.cell(k, layout.MAGIC) and inner >= 0:  # its offsets are under the CRC, the last one too
+            place = self._log.name, position, size, False, first, inner, "baseOffset"
+            self._inside[position] = Finding(Code.O03, *place, inner, last)
+            is_over = False
+        if self._wrappers.add(position, first, chunk.filled) and (is_over or not _has_room(first, last)):
             self.errors.append(Finding(Code.O03, self._log.name, position, size, field="baseOffset", found=first))
 
     def determined(self, next_base: int | None) -> list[Finding]:
-        """Return the findings about header fields whose value is determined."""
+        """Return the findings about header fields whose value is determined: by a CRC first, and then by others."""
         return [
             one
-            for one in self.errors
+            for one in self._by_crc or self.errors
             if is_of_header(one)
             and isinstance(one.expected, int)
             and not self._lost_its_epoch(one)
-            and not _reaches_over(one, next_base)
+            and not (self._gaps_between and may_be_the_next(one, self._log, next_base))
         ]
 
     def _lost_its_epoch(self, finding: Finding) -> bool:
@@ -455,6 +471,8 @@ class _Walk:
         if out:
             built, bad = self._without(out)
             places = [*places, *bad]
+        if built.epochs and not self._has_messages:
+            places = [_without_offsets(one) if one.codes == (Code.B02.name,) else one for one in places]
         places = sorted([*places, *_places_of_gaps(self._gaps)], key=lambda one: one.position)
         return ScannedLog(
             runs=built.runs,
@@ -551,6 +569,11 @@ def _place_of(
     )
 
 
+def _without_offsets(place: BadBytes) -> BadBytes:
+    """A damaged message of magic 0 or 1 among batches of magic 2: its magic is wrong too, so that no field tells."""
+    return place._replace(offset=None, last_offset=None, records=None, is_batch=False, is_exact=False, is_whole=False)
+
+
 def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[BadBytes]:
     """Bytes that belong to no batch; where a header still stands, what its length covers is of that batch.
 
@@ -598,12 +621,3 @@ def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[BadBytes]:
 def _has_room(first: int, last: int) -> bool:
     """Whether a wrapper of these offsets can lie in a segment; neither its header nor Kafka holds them together."""
     return 0 <= first <= last <= first + layout.MAX_INT
-
-
-def _reaches_over(finding: Finding, next_base: int | None) -> bool:
-    """Whether the value that is expected of a base offset lets the batch reach into the next segment."""
-    first = finding.true_offset
-    if next_base is None or not finding.is_misplaced or first is None:
-        return False
-    span = 0 if finding.offset is None or finding.last_offset is None else finding.last_offset - finding.offset
-    return first + span >= next_base

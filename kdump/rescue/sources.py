@@ -37,7 +37,7 @@ from kdump.storage.segment import Segment, UnreadableError
 from kdump.value import TupleValue, pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from kdump.broker.load.swapped_dir import SwappedDir
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -109,6 +109,7 @@ class Copy:
         today: its directory as it lies, without what a start makes of it.
         is_to_be_replaced: it is what a directory is today, and a start replaces logs of it.
         is_one_log: it is of runs that were told apart from those of other copies: each lies behind the one before.
+        firsts: by run, its first offset, where its name tells a wrong one.
     """
 
     is_one_log = False
@@ -132,6 +133,7 @@ class Copy:
         self.logs = list(logs)
         self.name = name
         self.is_carved = is_carved
+        self.firsts: Mapping[str, int] = {}
 
     def with_logs(self, logs: Sequence[SourceLog]) -> Copy:
         """Return the copy that some runs of an image are, which are of another one than the rest."""
@@ -179,7 +181,9 @@ class Copy:
     @cached_property
     def _by_offset(self) -> list[SourceLog]:
         """Its logs by their first offsets: runs have names by their place in the image."""
-        return sorted(self.logs, key=lambda log: run_base(base_name(log.path)) or 0) if self.is_carved else self.logs
+        if not self.is_carved:
+            return self.logs
+        return sorted(self.logs, key=lambda log: self.firsts.get(log.path, run_base(base_name(log.path)) or 0))
 
     @cached_property
     def _places(self) -> dict[str, int]:

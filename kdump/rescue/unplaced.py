@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Trait
 from kdump.format.batch import layout
-from kdump.format.batch.header_judge import one_bit_from
+from kdump.format.batch.header_judge import OFFSET_BITS, one_bit_from
 from kdump.format.checksum import crc32, crc32c
 from kdump.rescue.compacted import has_all_of
 from kdump.rescue.line import Divergent
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from kdump.rescue.line import Line
     from kdump.rescue.losses import LineLosses
     from kdump.rescue.scanned_log import BadBytes, ReadLog
-
-
-_WIDTH = 64  # bits of a base offset
 
 
 class _Out(TupleValue):
@@ -63,7 +60,7 @@ class _Out(TupleValue):
         yield self.first, self.last
         yield from ((first, self.last + first - self.first) for first in self.beside)
         stored = self.last if self.epoch < 0 else self.first  # magic 0 and 1 have no epoch
-        for other in one_bit_from(stored, _WIDTH) if self.is_moved else ():
+        for other in one_bit_from(stored, OFFSET_BITS) if self.is_moved else ():
             yield self.first + other - stored, self.last + other - stored
 
 

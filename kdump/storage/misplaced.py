@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.header_judge import ONE_BIT, bits_wrong
+from kdump.format.batch.base_offset.fold import unknown
+from kdump.format.batch.header_judge import is_one_bit
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.kinds import FileKind
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_OFFSET_SIZE = layout.SIZE_AT  # bytes of a base offset
 _SAMPLE = 64  # entries of an index
 _MOST_WRONG = 8  # batches of a log that lie out of order: of one with more nothing is told
 
@@ -193,8 +195,11 @@ class _Search:
             return {}
         blank = {name for name in names if not directory.listing.size(os.path.basename(self._path(name)))}
         firsts = {name: first for name in names if name not in blank and (first := self._first(name)) is not None}
+        swapped = {name for name, first in firsts.items() if firsts.get(first) == name != first}
         for name, after in pairwise([*names, layout.LARGEST_OFFSET + 1]):
-            if name <= firsts.get(name, name) < after:
+            if name <= firsts.get(name, name) < after or name in swapped:
+                continue
+            if name == names[0] and firsts[name] in self._starts:  # the log begins where the epochs do
                 continue
             if self._leads_from_name(name, after) or self._fills_by_one_bit(name, after):
                 firsts[name] = name
@@ -207,7 +212,7 @@ class _Search:
         wholes = [
             whole for name in sorted(suspects) if (whole := self._whole(name, base=exchanged.get(name))) is not None
         ]
-        wholes = [one if self._begins_all(one, names) else one.begun_at(suspects) for one in wholes]
+        wholes = [self._placed(one, names, firsts, suspects) for one in wholes]
         if not wholes:
             return {}
         blank |= suspects - {one.span.name for one in wholes}
@@ -218,7 +223,7 @@ class _Search:
         for one in (*wholes, *wholes):  # one of two that are exchanged tells of the other
             if one.span.name in found:
                 continue
-            others = [other.span for other in wholes if other is not one]
+            others = [self._span(other, found) for other in wholes if other is not one]
             place = self._judged(one, others, in_place, taken, found)
             if place is not None:
                 found[place.name] = place
@@ -230,6 +235,31 @@ class _Search:
                 del found[name]
         found = {name: self._with_snapshot(one, bases) for name, one in found.items()}
         return found | self._exchanged(found, blank)
+
+    def _placed(self, one: _Whole, names: Sequence[int], firsts: Mapping[int, int], suspects: Container[int]) -> _Whole:
+        """A log with the offsets that it has by the names of the others.
+
+        It begins at the name of one of them inside its first batch, but where it begins the partition, or goes on from
+        the end of another one. Where it has the name of another one that has its own, one bit of its only batch may be
+        wrong.
+        """
+        name, first, end = one.span
+        others = [other for other in names if other in suspects and other != name]
+        if any(first < other <= one.first_last for other in others):
+            is_next = any(self._end(other) == first for other in names)
+            return one if is_next or self._begins_all(one, names) else one.begun_at(others)
+        after = next((other for other in names if other > name), layout.LARGEST_OFFSET)
+        swapped = [other for other in others if name <= firsts.get(other, -1) < after]
+        if len(swapped) == 1 and one.first_last + 1 == end and is_one_bit(first, swapped[0]):
+            by = swapped[0] - first
+            return one._replace(span=_Span(name, first + by, end + by), first_last=one.first_last + by)
+        return one
+
+    @staticmethod
+    def _span(whole: _Whole, found: Mapping[int, Misplaced]) -> _Span:
+        """The offsets of a log, without those of batches that do not fit where it belongs."""
+        place = found.get(whole.span.name)
+        return whole.span if place is None else _Span(place.name, place.first, place.last + 1)
 
     def _exchanged(self, found: Mapping[int, Misplaced], blank: Container[int]) -> dict[int, Misplaced]:
         """Return the logs whose names others are to have, and that tell none: they get the names that those leave."""
@@ -298,9 +328,10 @@ class _Search:
                 with opened:
                     one = _header(opened, 0)
                     other = None if one is None else _header(opened, one.end)
-                behind = other.first if other is not None else after
-                if one is not None and one.first is not None and (other is not None or one.end == opened.size):
-                    return one.last + 1 != behind == base + one.last - one.first + 1
+                    behind = after if other is None else _first_at(opened, one.end) if one is not None else None
+                    if one is not None and (other is not None or one.end == opened.size):
+                        span = _span_at(opened, 0)
+                        return span is not None and one.last + 1 != behind == base + span
         return False
 
     def _fills_by_one_bit(self, name: int, after: int) -> bool:
@@ -310,7 +341,7 @@ class _Search:
             return False
         first = after - (whole.span.end - whole.span.first)
         fields = (whole.span.first, first), (whole.first_last, after - 1)  # of a wrapper the header has its last offset
-        return name <= first and any(bits_wrong(stored, value) == ONE_BIT for stored, value in fields)
+        return name <= first and any(is_one_bit(stored, value) for stored, value in fields)
 
     @cached_property
     def _without_log(self) -> list[int]:
@@ -348,6 +379,7 @@ class _Search:
         if isinstance(opened, OpenFailure):
             return None
         wrong: list[int] = []  # positions of batches that lie out of order
+        unplaced: set[int] = set()  # of those of which nobody knows where they belong
         over: set[int | None] = set()  # of those that lie over others, as a new leader may have written them
         rows: list[tuple[int, int, int]] = []  # position, end and epoch of the first batches, and the last one
         lacks = False
@@ -359,6 +391,7 @@ class _Search:
                 over.add(one.position)
             if one.is_misplaced and one.position is not None and len(wrong) <= _MOST_WRONG:
                 wrong.append(one.position)
+                unplaced.update([one.position] * one.is_unplaced)
 
         count = 0
         with opened, suppress(OSError):
@@ -378,8 +411,8 @@ class _Search:
                 if len(wrong) > _MOST_WRONG:
                     return None
             last = walk.checks.offsets.last
-            right = [row for row in rows if row[0] not in wrong]
-            if not right or last is None or len(wrong) > min(_MOST_WRONG, (count - len(wrong)) // 2):
+            right = [row for row in rows if row[0] not in wrong and not _is_zeroed(opened, row[0])]
+            if not right or last is None or len(unplaced) > min(_MOST_WRONG, (count - len(wrong)) // 2):
                 return None
             (position, _, epoch), (last_position, end, last_epoch) = right[0], right[-1]
             first, header = _first_at(opened, position), _header(opened, position)
@@ -450,8 +483,16 @@ class _Search:
         end = self._end(name)
         if end is None or end <= after:
             return end
-        whole = self._whole(name, after)
-        return None if whole is None else whole.span.end
+        opened = open_source(self._path(name), follow=False)
+        if isinstance(opened, OpenFailure):
+            return None
+        with opened, suppress(OSError):
+            walk = CheckedWalk(opened, unknown, segment=name, next_base=after, max_batch_bytes=MAX_BATCH_BYTES)
+            for _ in walk.windows():
+                pass
+            last = walk.checks.offsets.last
+            return None if last is None else last + 1
+        return None
 
     def _begins_at(self, first: int, room: _Room) -> bool:
         """Whether a log that begins at an offset meets what lies before it, or begins the partition.
@@ -513,6 +554,11 @@ class _Search:
         return found
 
 
+def _is_zeroed(log: Source, position: int) -> bool:
+    """Whether zero bytes before a batch go on over its base offset: that tells nothing then."""
+    return position >= _OFFSET_SIZE and not any(log.read_at(position - _OFFSET_SIZE, 2 * _OFFSET_SIZE))
+
+
 def _place_of(window: Window, k: int) -> tuple[int, int, int]:
     """Position, end and leader epoch of the batch in row k."""
     return window.cell(k, layout.POSITION), window.end(k + 1), window.cell(k, layout.LEADER_EPOCH)
@@ -543,6 +589,19 @@ def _header(log: Source, position: int) -> _Header | None:
     return _Header(first, first + delta, end)
 
 
+def _span_at(log: Source, position: int) -> int | None:
+    """How many offsets the batch at a position has, also where its base offset is wrong; None where it tells none."""
+    header = _header(log, position)
+    if header is None:
+        return None
+    if header.first is not None:
+        return header.last - header.first + 1
+    from kdump.format.record.wrapper import offsets_inside  # few logs are that old
+
+    inside = offsets_inside(log, position, ReadLimits())
+    return None if inside is None else inside[1] - inside[0] + 1
+
+
 def first_in_header(log: Source) -> int | None:
     """Return the first offset of the first batch of a log, None where it tells none.
 
@@ -556,9 +615,12 @@ def _first_at(log: Source, position: int) -> int | None:
     header = _header(log, position)
     if header is None or header.first is not None:
         return None if header is None else header.first
-    from kdump.format.record.wrapper import first_offset  # few logs are that old
+    from kdump.format.record.wrapper import offsets_inside  # few logs are that old
 
-    return first_offset(log, position, ReadLimits())
+    inside = offsets_inside(log, position, ReadLimits())
+    return (
+        None if inside is None or inside[1] > header.last else inside[0]
+    )  # with the offset 0 Kafka reads on from there
 
 
 def _is_of(log: Source, position: int, offset: int, span: _Span) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from kdump.format.batch.base_offset.header import HeaderFacts
 from kdump.format.batch.epoch_order import EpochFold, EpochsAround, ascend
-from kdump.format.batch.header_judge import ONE_BIT, SEVERAL_BITS, ascending, bits_wrong, one_bit_from, one_bit_of_text
+from kdump.format.batch.header_judge import ONE_BIT, SEVERAL_BITS, ascending, field_cost, one_bit_from, one_bit_of_text
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ def test_of_a_log_full_of_damage_no_epoch_is_restored_any_more() -> None:
 
 # --- prices -------------------------------------------------------------------------------------------------
 def test_a_wrong_bit_costs_less_than_several() -> None:
-    assert [bits_wrong(3, value, 32) for value in (3, 2, 0, -3)] == [0, ONE_BIT, SEVERAL_BITS, SEVERAL_BITS]
-    assert bits_wrong(-(2**31), 0, 32) == bits_wrong(-(2**63), 0) == ONE_BIT
-    assert all(bits_wrong(5, one, 32) == ONE_BIT for one in one_bit_from(5, 32))
+    assert [field_cost(3, value, 32) for value in (3, 2, 0, -3)] == [0, ONE_BIT, SEVERAL_BITS, SEVERAL_BITS]
+    assert field_cost(-(2**31), 0, 32) == field_cost(-(2**63), 0) == ONE_BIT
+    assert all(field_cost(5, one, 32) == ONE_BIT for one in one_bit_from(5, 32))
     assert len(list(one_bit_from(5, 32))) == 31  # the sign is one bit, and no epoch is negative
 
 

@@ -18,12 +18,13 @@ from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
 from kdump.format.batch.header_judge import (
     DAMAGED,
+    EPOCH_BITS,
     INVENTED,
     NEAR,
     OLDER,
     SELDOM,
     ascending,
-    bits_wrong,
+    field_cost,
     one_bit_from,
     one_bit_of_text,
 )
@@ -195,7 +196,6 @@ class EpochsAround:
 
 
 _SOME = 2  # batches that bear out the epoch of each other
-_WIDTH = 32  # bits of an epoch
 _MOST_WAITING = 32  # batches, each alone with its epoch: a log of many such is damaged, or was made so
 _NEVER = 1 << 40  # costs more than any explanation
 _MOST_TOLD = 1000  # findings of one log: of one with more no epoch is restored
@@ -305,7 +305,8 @@ class EpochFold:
             return []
         known = [self._around.of(one) for one in waiting]
         is_order = _ascend([*(() if first is None else (first,)), *waiting, *(() if sure is None else (sure,))])
-        if is_order and all(one.epoch == epoch for one, epoch in zip(waiting, known, strict=True)):
+        is_older = sure is not None and self._around.of(sure) not in (None, sure.epoch)
+        if is_order and not is_older and all(one.epoch == epoch for one, epoch in zip(waiting, known, strict=True)):
             return []  # and nobody asks for the logs beside this one
         is_free = all(epoch in (None, one.epoch) for one, epoch in zip(waiting, known, strict=True))
         if is_order and is_free and first is not None and not is_end:
@@ -429,7 +430,7 @@ class _Group:
             return True
         if epoch not in (low, high):
             return False
-        others = one_bit_from(_epoch(self._batches[k]), _WIDTH)
+        others = one_bit_from(_epoch(self._batches[k]), EPOCH_BITS)
         least, most = max(0, low or 0), MAX_LONG if high is None else high
         return [one for one in others if least <= one <= most] == [epoch]
 
@@ -448,7 +449,7 @@ class _Group:
         found = {}
         for value in tried:
             if value is not None and value >= layout.NO_EPOCH:
-                found[value] = bits_wrong(_epoch(one), value, _WIDTH)
+                found[value] = field_cost(_epoch(one), value, EPOCH_BITS)
                 if self._is_placed(k):
                     found[value] += self._around.against(one._replace(epoch=value), sides, newest)
         return found

@@ -10,14 +10,33 @@ a price, and the explanation that costs least is believed:
 | several bits of the field | 5 |
 | a witness, by one bit of it | 4 |
 | a witness, because it is older than the batch; once for all batches that it contradicts then | 5 |
-| a witness that neither explains | 6 |
+| a witness that neither explains; a name, or a hole that no cleaner made, is one | 6 |
 | nothing, but it is seldom so | 1 |
 
-A witness is what tells the value otherwise: an entry of a checkpoint or of an index, the name of a log, the same bytes
-in another copy. Neighbours need no price: values that lie one behind the other ascend, or they are no explanation.
+A witness is what tells the value otherwise. Each knows a part of the log only, and is asked for that part in one place:
+
+| witness | what it knows, and for which offsets | who asks it |
+|-|-|-|
+| the batches before and behind, in the logs beside too | values that ascend | `base_offset`, `epoch_order` |
+| the names of the log and of the next one | where a log begins and ends | `base_offset.chain`, `base_offset.places` |
+| the leader-epoch-checkpoint | epochs from its first entry to its newest, and where they begin | `epoch_order` |
+| that of another copy | the same, up to its newest entry | `epoch_order` |
+| snapshots, checkpoints, indexes | an end that the log has reached at least | `base_offset.chain` |
+| the same bytes in another copy | where they lie between the same batches | `rescue.base_offset` |
+| the same in an image | the same | `rescue.run_edges` |
+| messages inside a wrapper of magic 0 | its own offset: a CRC covers them | `rescue.scanned_log` |
+| a policy without compaction | that each offset was there | `rescue.base_offset.behind_holes` |
+| all batches of a log together | the name of the log | `storage.misplaced` |
+
+Lengths and magics need no price: the CRC is right with one value of them (`framing`). The end of a transaction has
+witnesses of its own (`kdump.broker.producer.proven_ends`). Neighbours need none either: values that lie one behind the
+other ascend, or they are no explanation.
 
 So a field stays as it is where one thing alone is against it, unless that is a witness that nothing explains. It is
 wrong where it costs more than another value; what it was is known where no third value costs about as little.
+
+Read on: the prices; `field_cost`, what one field costs by its bits; `ascending`, which adds up what a row of batches
+costs with the values that each may have.
 """
 
 from __future__ import annotations
@@ -27,6 +46,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+OFFSET_BITS, EPOCH_BITS = 64, 32
+"""Bits of a base offset, and of a leader epoch."""
 ONE_BIT, SEVERAL_BITS = 4, 5
 """What it costs that a field is wrong, by one bit or by more."""
 DAMAGED, INVENTED = 4, 6
@@ -39,7 +60,7 @@ NEAR = 2
 """Values whose costs differ by less are told apart by nothing."""
 
 
-def bits_wrong(stored: int, value: int, width: int = 64) -> int:
+def field_cost(stored: int, value: int, width: int = OFFSET_BITS) -> int:
     """Return what it costs that a field has another value than the one that lies there.
 
     Args:
@@ -48,6 +69,16 @@ def bits_wrong(stored: int, value: int, width: int = 64) -> int:
     """
     bits = ((stored ^ value) % 2**width).bit_count()
     return 0 if not bits else ONE_BIT if bits == 1 else SEVERAL_BITS
+
+
+def is_one_bit(stored: int, value: int, width: int = OFFSET_BITS) -> bool:
+    """Tell whether one wrong bit explains that a field has another value than the one that lies there.
+
+    Args:
+        stored, value: they, signed.
+        width: of the field in bits.
+    """
+    return field_cost(stored, value, width) == ONE_BIT
 
 
 def one_bit_from(stored: int, width: int) -> Iterator[int]:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.base_offset.either import may_be_the_next
 from kdump.format.batch.base_offset.findings import LOG_END
 from kdump.format.batch.base_offset.header import LogEnd
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.batch.window import header_at
 from kdump.format.read_limits import MAX_BATCH_BYTES
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class HeaderPatches:
             if not wrong:
                 return self._new(first, others)
             refused = [_ambiguous(one) for one in wrong if not isinstance(one.expected, int)]
-            refused += [_either(one) for one in wrong if self._may_be_the_next(one)]
+            refused += [_either(one) for one in wrong if self._is_either(one)]
             if refused:
                 return refused
             for finding in wrong:
@@ -127,27 +127,10 @@ class HeaderPatches:
         self.end_before = self.end if self.end_before is None else self.end_before
         return found
 
-    def _may_be_the_next(self, finding: Finding) -> bool:
-        """Whether one bit of the batch behind one that seems too high explains the same.
-
-        Then a hole is before this batch, as compaction leaves it, and that one is too low. In a log without holes there
-        is none; of a wrapper nobody knows where it begins. What comes behind the two lies above both then.
-        """
-        found, expected, offset = finding.found, finding.expected, finding.offset
-        if finding.code is not Code.O03 or not isinstance(found, int) or not isinstance(expected, int):
-            return False
-        if found <= expected or not (self._has_holes or offset is None):
-            return False
-        last = found if offset is None or finding.last_offset is None else finding.last_offset
-        at = (finding.position or 0) + (finding.length or 0)
-        after = header_at(self._source, at)
-        if after is None or (after[layout.BASE_OFFSET] ^ (last + 1)).bit_count() != 1:
-            return False
-        end = last + 1 + after[layout.LAST_OFFSET] - after[layout.BASE_OFFSET]
-        third = header_at(self._source, at + after[layout.SIZE])
-        if third is None:
-            return self._next_base is None or end < self._next_base
-        return max(third[layout.BASE_OFFSET], third[layout.LAST_OFFSET]) > end
+    def _is_either(self, finding: Finding) -> bool:
+        """Whether the batch behind is as likely wrong: of a wrapper nobody knows whether there is a hole before it."""
+        may_be = self._has_holes or finding.offset is None
+        return may_be and may_be_the_next(finding, self._source, self._next_base)
 
     def _patch(self, finding: Finding) -> None:
         assert finding.position is not None

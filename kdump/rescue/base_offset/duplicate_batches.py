@@ -16,6 +16,7 @@ from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from kdump.format.batch.header_judge import is_one_bit
 from kdump.rescue.base_offset.seen import are_same_bytes, seen_in, with_neighbours
 from kdump.rescue.valid_runs import batches_of
 
@@ -157,7 +158,7 @@ def _adjoins(one: Neighbourhood) -> bool:
 def _is_one_bit_off(one: SeenBatch, other: SeenBatch) -> bool:
     """Whether one bit takes a batch from one place to another, which it does not adjoin as when it is written again."""
     is_beside = other.first in (one.last + 1, 2 * one.first - one.last - 1)
-    return (one.first ^ other.first).bit_count() == 1 and not is_beside
+    return is_one_bit(one.first, other.first) and not is_beside
 
 
 def _standing(

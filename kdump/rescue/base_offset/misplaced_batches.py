@@ -1,7 +1,8 @@
 """Batches whose base offset is wrong, by the copies that have them where they belong.
 
 A base offset is outside the CRC. A batch that adjoins no neighbour has the offset that another copy has for the same
-bytes, where both lie as far from a batch that both copies have, or from the start of segments of one base offset.
+bytes, where both lie as far from a batch that both copies have, or from the start of segments of one base offset, or
+where its own log begins with it by its name.
 Equal bytes at different offsets may be different batches: where another copy has them at the same offset too, or two
 places fit, nothing is changed.
 
@@ -74,7 +75,7 @@ def wrong_base_offsets(
             continue
         [offset] = offsets
         is_free = offset == row.first or (offset, row.size, row.crc) not in here
-        if is_free and offset != guessed.get(row.position, row.first):
+        if is_free and (row.position in unplaced or offset != guessed.get(row.position, row.first)):
             found.append(row.moved_to(offset, own.raw.name))
     return found
 
@@ -154,7 +155,8 @@ def _look(
             for row, fits in some:
                 is_same = row.first == one.row.first
                 is_inside = fits and own.before < row.first and row.last < own.stop
-                is_there = is_inside and _is_anchored(one, row, seen, is_aligned)
+                begins = not one.row.position and row.first == own.base  # its log has the name of this offset
+                is_there = is_inside and (begins or _is_anchored(one, row, seen, is_aligned))
                 if (is_same or is_there) and are_same_bytes(one.row, log, row, other.source):
                     known[number].add(row.first)
 

@@ -13,16 +13,20 @@
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
 | a fate | a cleaned log lost the marker without a byte of it, and no transaction index knows of it or of a later one |
 | a loss | a cleaner has taken the record in one of the copies |
-| a loss of a compacted topic | a batch that is gone without a byte or a file of it looks like a cleaned one |
+| a loss of a compacted topic | a batch gone without a byte or a file of it, in any copy, looks like a cleaned one |
 | a loss at the ends | it lay below the log start of a copy, or where no file tells that there was a log |
 | a loss that is none | it lies below where one of the copies begins: retention looks the same |
+| what is told | a batch out of place that a cleaner has written anew is told, though its records are written |
 | what stays out | a cleaner has taken it in another copy; or no later batch of its copy is written |
+| a batch out of place | alone in its log it fills the room of its wrong name: the name is wrong, or its base offset |
+| a refusal | the only log bears a name above its batches: of another partition; the chosen copy ends below the start |
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.support.partitions import name
 from tests.support.rescue_truth.batches import entries
 from tests.support.rescue_truth.cluster import ident
 from tests.support.rescue_truth.disks import EPOCHS, segment_of
@@ -49,7 +53,8 @@ def base_offset(truth: Truth, read: Read) -> bool:
     same = [one for one in truth.placed if {entry[1:] for entry in one.was.entries} == times]
     stored = read.base if read.magic == 2 else read.last
     wrong = [one for one in same if one.is_vouched_for and one.header[0] == stored]
-    if not wrong or any(one.has_base for one in same):
+    right = (one for one in same if one.has_base)  # carve finds no batch with a wrong CRC
+    if not wrong or any(truth.runs is None or one.is_vouched_for for one in right):
         return False
     fits = _fits if truth.runs is None else _fits_in_an_image
     return all(fits(truth, one, read) for one in wrong)
@@ -75,12 +80,13 @@ def _fits_in_an_image(truth: Truth, one: Placed, read: Read) -> bool:
         return False
     if any(not 0 < base - read.last < MOST_IN_A_SEGMENT for base in behind):
         return False
-    if any(other.was.base <= read.last and read.base <= other.was.last for other in sound if other not in file):
+    if any(_is_in_its_place(truth, one, read, other) for other in sound if other not in file):
         return False
     if file or not sound:
         return True
-    is_filling = any(other.was.last + 1 == one.was.base for other in sound)
-    is_filling &= any(one.was.last + 1 == other.was.base for other in sound)
+    beside = [other for other in sound if not _is_stale(truth, one, other)]
+    is_filling = any(other.was.last + 1 == one.was.base for other in beside)
+    is_filling &= any(one.was.last + 1 == other.was.base for other in beside)
     is_one_bit = (one.header[0] ^ one.stored_base).bit_count() == 1
     if is_filling and is_one_bit and not truth.case.cluster.style.is_compacted:
         return False
@@ -110,7 +116,18 @@ def _fits(truth: Truth, one: Placed, read: Read) -> bool:
         return False
     # elsewhere the same offsets are another batch's
     others = [other for other in truth.intact if other.copy != one.copy and other.has_base]
-    return not any(other.was.base <= read.last and read.base <= other.was.last for other in others)
+    return not any(_is_in_its_place(truth, one, read, other) for other in others)
+
+
+def _is_in_its_place(truth: Truth, one: Placed, read: Read, other: Placed) -> bool:
+    """Whether another batch has the offsets that a batch tells."""
+    is_over = other.was.base <= read.last and read.base <= other.was.last
+    return is_over and not _is_stale(truth, one, other)
+
+
+def _is_stale(truth: Truth, one: Placed, other: Placed) -> bool:
+    """Whether another batch is of an older branch that ended: that tells nothing of the offsets of a newer one."""
+    return other.was.epoch < one.header[1] and other.ident not in truth.line
 
 
 def epoch(truth: Truth, key: Ident, told: int) -> bool:
@@ -259,6 +276,21 @@ def is_cleaned(truth: Truth, one: Placed) -> bool:
     return False
 
 
+def is_anew(truth: Truth, one: Placed) -> bool:
+    """Whether a batch out of place has bytes that no copy has where it belongs: a cleaner has written it anew."""
+    same = (other for other in truth.intact if other.ident == one.ident and other.has_base)
+    return not one.has_base and not any(other.was.entries == one.was.entries for other in same)
+
+
+def fills_its_wrong_name(truth: Truth, one: Placed) -> bool:
+    """Whether a batch, the only one that is left of its log, fits exactly where the wrong name of that has it."""
+    names = sorted(segment_of(path) for path in truth.case.copies[one.copy].logs)
+    name = segment_of(one.path)
+    alone = [other for other in truth.placed if (other.copy, other.path) == (one.copy, one.path) and other.is_intact]
+    behind = next((base for base in names if base > name), None)
+    return alone == [one] and name != one.was.base and behind == name + one.was.last - one.was.base + 1
+
+
 def traced_offsets(truth: Truth) -> set[int]:
     """The offsets of which bytes are left, damaged, or the other files of their log."""
     found = {at for one in truth.placed if not one.is_intact for at in range(one.was.base, one.was.last + 1)}
@@ -266,7 +298,21 @@ def traced_offsets(truth: Truth) -> set[int]:
         gone = {segment_of(path) for kind, path in copy.damages if kind == "dropped log"}
         segments = (one for one in copy.replica.segments if one.base in gone)
         found |= {at for one in segments for batch in one.batches for at in range(batch.base, batch.last + 1)}
-    return found
+    return found - _vanished(truth)
+
+
+def _vanished(truth: Truth) -> set[int]:
+    """The offsets of batches that a copy has lost without a byte or a file of them: there a cleaner may have been."""
+    there = {(one.copy, one.was.base) for one in truth.placed}
+    return {
+        at
+        for number, copy in enumerate(truth.case.copies)
+        for segment in copy.replica.segments
+        if ("dropped batches", name(segment.base)) in copy.damages
+        for batch in segment.batches
+        if (number, batch.base) not in there
+        for at in range(batch.base, batch.last + 1)
+    }
 
 
 def _known(truth: Truth, branch: Set[Ident], written: Set[int]) -> tuple[int, int]:
@@ -283,6 +329,21 @@ def _known(truth: Truth, branch: Set[Ident], written: Set[int]) -> tuple[int, in
             firsts.append(one.was.base)
             ends.append(one.was.last + 1)
     return min(firsts), max(ends)
+
+
+def is_under_a_wrong_name(truth: Truth, one: Placed) -> bool:
+    """Whether all logs of a copy have names that its batches lie below: of another partition they may look the same."""
+    mine = [other for other in truth.placed if other.copy == one.copy]
+    return truth.runs is None and all(other.was.base < segment_of(other.path) for other in mine)
+
+
+def is_chosen_below_the_start(truth: Truth) -> bool:
+    """Whether the copy that was chosen by hand lies wholly below the log start, and what lies there is not wanted."""
+    case = truth.case
+    if case.prefer is None or case.below_log_start:
+        return False
+    start = max(copy.replica.first for copy in case.copies)
+    return case.copies[case.prefer].replica.end <= start
 
 
 def _is_renamed(damages: Iterable[tuple[str, str]]) -> bool:

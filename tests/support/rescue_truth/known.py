@@ -9,10 +9,6 @@ from typing import NamedTuple
 
 SALVAGES, CARVES = "salvages", "carves"
 
-_LEGACY = "in magic 0 and 1 too the batch that contradicts all others is wrong; the same bytes elsewhere settle it"
-_NAME = "the name of a log moves no batch that its neighbours, the index or the same bytes elsewhere have where it is"
-_ROWS = "what is left out has a row, what has a row is left out"
-
 
 class Known(NamedTuple):
     """A kind that does not hold yet.
@@ -29,16 +25,19 @@ class Known(NamedTuple):
 
 
 KNOWN: dict[str, Known] = {
-    "left-out": Known(SALVAGES, 12170, "of a log of one batch its name or its base offset is wrong: nobody knows"),
-    "newest-left-out": Known(SALVAGES, 204182, _NAME),
-    "refused": Known(SALVAGES, 250834, "two logs of one copy under wrong names"),
-    "wrong-offset": Known(SALVAGES, 201604, _NAME),
-    "wrong-offset-legacy": Known(SALVAGES, 60030, _LEGACY),
-    "told-and-written-cleaned": Known(SALVAGES, 200731, f"{_ROWS}: also of a moved batch that a cleaner wrote anew"),
-    "carve-wrong-offset-legacy": Known(CARVES, 11042, _LEGACY),
-    "carve-one-image-wrong-offset": Known(CARVES, 61095, _NAME),
-    "carve-left-out": Known(CARVES, 250175, _ROWS),
-    "carve-one-image-left-out": Known(CARVES, 250177, _ROWS),
-    "carve-wrong-offset": Known(CARVES, 250003, _NAME),
-    "carve-refused": Known(CARVES, 200105, "of one history several batches outweigh the newest epoch of one alone"),
+    "left-out": Known(
+        SALVAGES, 8100366, "of two batches of a log under a wrong name the log behind it tells which is right"
+    ),
+    "wrong-offset": Known(
+        SALVAGES, 7000790, "a log before it and the end tell a name and a base offset that are both wrong"
+    ),
+    "unsaid-loss": Known(SALVAGES, 8200674, "damaged bytes under a wrong name show that no cleaner took their offsets"),
+    "untold-moved": Known(SALVAGES, 8100858, "zeros that go on over a base offset do not hide the batch behind them"),
+    "told-and-written": Known(
+        SALVAGES, 8204242, "the same bytes elsewhere tell which of two batches at one offset is wrong"
+    ),
+    "carve-wrong-offset": Known(CARVES, 250003, "two runs of one batch that adjoin in the image are neighbours"),
+    "carve-refused": Known(
+        CARVES, 200105, "runs that only adjoin in the image are no log, where another run lies between"
+    ),
 }

@@ -77,10 +77,13 @@ def _salvage(truth: Truth, root: Path, sources: list[Path]) -> Outcome:
 def _unwritten(truth: Truth, why: list[str]) -> list[Fault]:
     """A partition is refused only where its copies contradict each other, or where one of them was damaged so.
 
-    And where all that is left was aborted, and the markers that say so are lost.
+    And where all that is left was aborted, and the markers that say so are lost, or lies in logs of which nobody knows
+    whether they are of this partition; or where all of the copy that was chosen lies below the log start.
     """
     true = truth.fates(truth.line)
-    if all(true.get(one.ident) == "aborted" for one in truth.intact):
+    if all(true.get(one.ident) == "aborted" or excuses.is_under_a_wrong_name(truth, one) for one in truth.intact):
+        return []
+    if why and excuses.is_chosen_below_the_start(truth):
         return []
     if not why:
         return [("nothing-written", f"{len(truth.intact)} batches are intact")]

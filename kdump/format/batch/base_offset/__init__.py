@@ -19,6 +19,7 @@ Source: LocalLog.roll, LogSegment.ensureOffsetInRange.
 | `chain` | which of those that wait are right |
 | `far` | which lie too far above the name of their segment, and are right all the same |
 | `places` | where the wrong ones belong, and which of them stay |
+| `either` | where the one behind is as likely wrong |
 | `findings` | what is told of them |
 | `right` | windows with the right offsets, by these findings |
 

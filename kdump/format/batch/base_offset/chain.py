@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format.batch.header_judge import OLDER, ONE_BIT, bits_wrong
+from kdump.format.batch.gap import MOST_IN_BYTE
+from kdump.format.batch.header_judge import INVENTED, OLDER, ONE_BIT, field_cost, is_one_bit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -139,17 +140,18 @@ def that_fill_the_end(
         places = _in_a_row(begin, waiting[-count:])
         some = [one.batch for one in waiting[-count:]]
         firsts = [one.first for one in some]
-        costs = [bits_wrong(one.stored, one.field(true)) for one, true in zip(some, places, strict=True)]
+        costs = [field_cost(one.stored, one.field(true)) for one, true in zip(some, places, strict=True)]
         is_one_bit = all(cost == ONE_BIT for cost in costs)
         is_explained = (
             is_one_bit
             or sum(costs) < ends.files * OLDER
-            or (ends.next_base is not None and (all(costs) or not one.is_lost))
+            or (ends.next_base is not None and (sum(costs) <= INVENTED if all(costs) else not one.is_lost))
         )
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
-        if count == 1 and ends.next_base is not None and one.batch.begin < begin:
+        if count == 1 and ends.next_base is not None and one.batch.begin < begin and not _is_left(left, one.batch):
             reaches |= one.may_be or leads_up(begin)  # else the name of the log may be wrong as well
-        is_behind = ends.known in firsts  # then these files may be older than it, where more than one bit is wrong
+        # then these files may be older than it, where more than one bit is wrong
+        is_behind = ends.next_base is None and ends.known in firsts
         if is_explained and reaches and (not is_behind or (is_one_bit and count == 1 and not one.is_lost)):
             return count
         if one.is_lost:
@@ -157,10 +159,29 @@ def that_fill_the_end(
     return 0
 
 
+def _is_left(left: HeaderFacts | None, one: HeaderFacts) -> bool:
+    """Whether one bit of the batch before one explains as well that it lies above: it leads up to that one then."""
+    return left is not None and is_one_bit(left.stored, left.field(one.begin - left.span - 1))
+
+
 def _is_one_bit_over(one: HeaderFacts, place: int, ends: Ends) -> bool:
     """Whether a batch reaches over the next segment by one wrong bit, without which it fills the log up to there."""
     is_over = ends.next_base is not None and one.last >= ends.next_base
-    return is_over and bits_wrong(one.stored, one.field(place)) == ONE_BIT
+    return is_over and is_one_bit(one.stored, one.field(place))
+
+
+def is_too_far(waiting: Sequence[Waiting], before: Before, ends: Ends) -> bool:
+    """Tell whether the last batch, behind lost bytes, lies behind all that files know, and farther than these held.
+
+    That nothing is wrong but files that are older costs more then than several wrong bits: no cleaner was in a log to
+    which a broker appends.
+    """
+    one, left = waiting[-1], before.good if len(waiting) == 1 else waiting[-2].batch
+    if not one.is_lost or ends.next_base is not None or ends.known is None or one.batch.first is None:
+        return False
+    begin, end = (before.segment, 0) if left is None else (left.last + 1, left.position + left.size)
+    has_room = begin + one.batch.span < ends.known <= one.batch.begin
+    return has_room and one.batch.begin - begin > MOST_IN_BYTE * (one.batch.position - end)
 
 
 def _in_a_row(first: int, some: Iterable[Waiting]) -> list[int]:

@@ -243,9 +243,10 @@ class OffsetFold:
         if calm < len(waiting) or is_over:
             waiting = self._with_spans(waiting)
         if is_over:
-            from kdump.format.batch.base_offset.chain import that_fill_the_end  # few logs need it
+            from kdump.format.batch.base_offset.chain import is_too_far, that_fill_the_end  # few logs need them
 
-            behind = that_fill_the_end(waiting, self._before, self._ends, self._begins, self._leads_up)
+            behind = int(is_too_far(waiting, self._before, self._ends))
+            behind = behind or that_fill_the_end(waiting, self._before, self._ends, self._begins, self._leads_up)
         self._ends = self._ends._replace(filled=known if behind else None)
         if behind == 1 and known is not None:
             one = waiting[-1].batch
@@ -339,7 +340,8 @@ class OffsetFold:
     def _around(self, after: Waiting | None) -> Around:
         from kdump.format.batch.base_offset.places import Around  # few logs have batches out of place
 
-        return Around(self._before, after, self._ends, self._doubt.is_lost)
+        begins_epoch = after is not None and self._begins(after.batch.epoch, after.batch.first)
+        return Around(self._before, after, self._ends, self._doubt.is_lost, begins_epoch)
 
     def _places(
         self, wrong: Sequence[Waiting], befores: Sequence[HeaderFacts | None], after: Waiting | None

@@ -21,6 +21,7 @@ class HeaderFacts(TupleValue):
     last: int  # last offset
     epoch: int | None  # leader epoch; None below magic 2, which has none
     trusted: bool  # its CRC is right
+    lacks_records: bool = False  # it has fewer records than offsets: a cleaner was at work
     is_wrapper: bool = False  # the first offset is not in the header of a legacy wrapper, but known by what is inside
 
     def field(self, first: int) -> int:
@@ -73,6 +74,7 @@ def header_facts(window: Window, k: int) -> HeaderFacts:
         rows[at + layout.LAST_OFFSET],
         None if legacy else rows[at + layout.LEADER_EPOCH],
         rows[at + layout.CRC] == rows[at + layout.COMPUTED_CRC],
+        lacks_records=not legacy and rows[at + layout.COUNT] <= rows[at + layout.LAST_OFFSET_DELTA],
     )
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.format.java_values import MIN_LONG
+from kdump.format.batch.header_judge import OFFSET_BITS, is_one_bit, one_bit_from
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.format.batch.base_offset.header import Before, Ends, HeaderFacts, Waiting
-
-_BITS = (*(1 << bit for bit in range(63)), MIN_LONG)
 
 
 class Around(TupleValue):
@@ -23,6 +21,14 @@ class Around(TupleValue):
     after: Waiting | None  # the right one behind them; None where there is none
     ends: Ends  # where the log goes on, or ends
     is_lost: bool  # bytes are lost behind the last batch of the log
+    begins_epoch: bool = False  # by the leader-epoch-checkpoint an epoch begins with the right one behind them
+
+    def is_taken_over(self, one: HeaderFacts) -> bool:
+        """Tell whether the right one behind a batch begins inside of it, as the log of a new leader does."""
+        after = None if self.after is None else self.after.batch
+        if after is None or after.first is None or one.first is None or not self.begins_epoch:
+            return False
+        return one.first < after.first <= one.last < after.last and one.epoch != after.epoch
 
 
 def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
@@ -34,8 +40,11 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     """
     before, after = around.before, around.after
     lefts, rights = _from_left(wrong, before), _from_right(wrong, around)
-    if None not in lefts and lefts == rights:
-        return lefts
+    last, is_filled = wrong[-1], None not in lefts and lefts == rights
+    if last.may_be and around.is_taken_over(last.batch) and (last.batch.lacks_records or not is_filled):
+        return [None] * len(wrong)  # seldom, but then nothing is wrong
+    if is_filled:
+        return [None] * len(wrong) if any(one.may_be_right for one in wrong) else lefts
     good = before.good
     if (good is None and rights[0] == before.segment) or (len(wrong) == 1 and around.ends.is_borne and after is None):
         return rights
@@ -46,7 +55,8 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
     by_left = before.is_proven and (after is not None or (len(wrong) == 1 and _ends_with(wrong[0].batch, around)))
     if low != layout.UNKNOWN and not is_lost and after is not None and after.batch.first is not None:
         free = low, after.batch.first - 1
-    bound = layout.LARGEST_OFFSET
+    next_base = around.ends.next_base
+    bound = layout.LARGEST_OFFSET if next_base is None else next_base - 1
     if after is not None and after.batch.first is not None:
         bound = after.batch.first - 1 - after.is_lost  # what is lost between them had an offset too
     for sides, order in ((lefts, range(len(wrong))), (rights, range(len(wrong) - 1, -1, -1))):
@@ -54,7 +64,7 @@ def by_neighbours(wrong: Sequence[Waiting], around: Around) -> list[int | None]:
         for k in order:
             place, one = sides[k], wrong[k].batch
             is_known = is_known and not wrong[k].may_be_right
-            is_known = is_known and place is not None and (one.field(place) ^ one.stored).bit_count() == 1
+            is_known = is_known and place is not None and is_one_bit(one.stored, one.field(place))
             is_known = is_known and place is not None and low <= place <= bound - one.span
             if not is_known or (free is not None and _one_bit_from(one, free) != 1):
                 is_known, sides[k] = False, None
@@ -104,7 +114,7 @@ def _if_there_is(offset: int | None, one: HeaderFacts) -> int | None:
 def _one_bit_from(one: HeaderFacts, free: tuple[int, int]) -> int:
     """How many base offsets one bit away let a batch lie in a range of offsets."""
     low, high = free
-    firsts = (one.first_by(one.stored ^ bit) for bit in _BITS)
+    firsts = (one.first_by(stored) for stored in one_bit_from(one.stored, OFFSET_BITS))
     return sum(low <= first and first + one.span <= high for first in firsts)
 
 
@@ -125,7 +135,7 @@ def stays(one: Waiting, around: Around, *, is_sure: bool) -> bool:
         return False
     if before.good is not None and before.good.first is None:
         return False
-    if is_sure:
+    if is_sure or around.is_taken_over(held):
         return True
     is_below, last = held.first <= floor, max(held.last, floor)
     is_lost = before.is_open or one.is_lost
@@ -139,4 +149,4 @@ def stays(one: Waiting, around: Around, *, is_sure: bool) -> bool:
     has_room = following - floor - 1 > held.span
     if not has_room or (is_below and following == last + 1):
         return True
-    return is_below and not is_lost and held.last > floor and (held.field(floor + 1) ^ held.stored).bit_count() != 1
+    return is_below and not is_lost and held.last > floor and not is_one_bit(held.stored, held.field(floor + 1))

@@ -1,0 +1,170 @@
+"""Kinds that the runs with truth found, `tests/support/rescue_truth`: each mended one as a small case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.rescue.test_rescue_cases import patches, rescued
+from tests.support.partitions import name, write
+from tests.support.rescue_cases import PARTITION, Part, lay, part, parts, replica, with_log_dir
+from tests.support.segments import TIME, Record, batch, message, wrapper
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.partitions import Files
+
+
+def _bytes(*some: Part) -> bytes:
+    return b"".join(one.data for one in some)
+
+
+def _swapped(files: Files, one: int, other: int) -> Files:
+    return {**files, name(one): files[name(other)], name(other): files[name(one)]}
+
+
+def _renamed(files: Files, base: int, other: int) -> Files:
+    for suffix in ("log", "index", "timeindex"):
+        files[name(other, suffix)] = files.pop(name(base, suffix))
+    return files
+
+
+def _without_indexes(files: Files) -> Files:
+    return {path: data for path, data in files.items() if "index" not in path}
+
+
+def _cleaned(first: int, last: int, epoch: int = 0) -> Part:
+    """What a cleaner has left of a batch: its first record."""
+    records = [Record(b"v%d" % first, b"k%d" % first)]
+    data = batch(first, records, last_delta=last - first, epoch=epoch, base_timestamp=TIME + first)
+    return Part(first, last, epoch, data)
+
+
+# --- names of logs ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("epochs", [[(0, 0)], None], ids=["with-epochs", "without"])
+def test_a_log_before_that_ends_where_another_begins_tells_its_name(
+    epochs: list[tuple[int, int]] | None, tmp_path: Path
+) -> None:
+    """A name inside the first batch is no sign of a new leader then; another copy has that batch too."""
+    logs = [(0, parts(0, 10)), (10, [part(10, 5)]), (15, parts(15, 21))]
+    lay(tmp_path, replica(logs, epochs=epochs), _renamed(replica(logs, epochs=epochs), 10, 12))
+    made = rescued(tmp_path)
+    assert made.offsets == list(range(21))
+    assert made.exit == 0
+
+
+def test_logs_of_one_batch_under_exchanged_names_are_known_though_one_bit_explains_one_of_them(tmp_path: Path) -> None:
+    """15 is one bit away from 14, which would fill the log of the name 10 as well."""
+    logs = [(0, parts(0, 10)), (10, [part(10, 5)]), (15, [part(15, 1)])]
+    lay(tmp_path, _swapped(replica(logs, epochs=[(0, 0)], end=16), 10, 15))
+    assert rescued(tmp_path).offsets == list(range(16))
+
+
+@pytest.mark.parametrize("bit", [41, 53])
+def test_a_batch_that_fits_once_the_logs_have_their_names_hides_none_of_them(bit: int, tmp_path: Path) -> None:
+    cleaned = [part(105, 1), part(106, 2).with_base(106 | 1 << bit)]
+    logs = [(100, [part(105, 1), part(106, 2)]), (108, parts(108, 120))]
+    files = replica(logs, epochs=[(0, 100)], end=120)
+    files[name(100)] = _bytes(*cleaned)
+    lay(tmp_path, _swapped(files, 100, 108))
+    assert rescued(tmp_path, "--set", "cleanup.policy=compact").offsets == list(range(105, 120))
+
+
+def test_a_first_batch_with_which_an_epoch_begins_is_not_moved_to_the_name_of_its_log(tmp_path: Path) -> None:
+    some = [part(653, 5), part(663, 5), *parts(668, 674)]
+    files = replica([(653, some), (674, parts(674, 680))], epochs=[(0, 653)], end=680)
+    lay(tmp_path, _renamed(files, 653, 658))
+    assert patches(tmp_path) == []
+    assert 653 in rescued(tmp_path).offsets
+
+
+# --- zeros --------------------------------------------------------------------------------------------------
+def test_zeros_that_go_on_over_a_base_offset_give_a_log_no_name(tmp_path: Path) -> None:
+    some = parts(1000, 1020)
+    files = replica([(1000, some), (1020, parts(1020, 1026))], end=1026)
+    files[name(1000)] = bytes(len(some[0].data)) + _bytes(some[1].with_base(0), *some[2:])
+    lay(tmp_path, files)
+    made = rescued(tmp_path)
+    assert set(range(1004, 1026)) <= set(made.offsets) <= set(range(1000, 1026))
+
+
+# --- base offsets -------------------------------------------------------------------------------------------
+def test_a_wrapper_of_magic_0_belongs_where_its_messages_say(tmp_path: Path) -> None:
+    """They have their own offsets there, under the CRC."""
+    head = b"".join(message(0, at, b"v%d" % at, key=b"k") for at in range(3))
+    whole = wrapper(0, 3, [b"v3", b"v4"])
+    tail = b"".join(message(0, at, b"v%d" % at, key=b"k") for at in (9, 10, 11))
+    write(tmp_path / "b0" / PARTITION, {name(0): head + (100).to_bytes(8, "big") + whole[8:] + tail})
+    assert [row["to"] for row in rescued(tmp_path).rows if row["type"] == "patched"] == [4]
+
+
+def test_more_offsets_than_lost_bytes_held_do_not_lie_before_the_last_batch(tmp_path: Path) -> None:
+    """Several bits of it are wrong, and all other files know the end."""
+    files = replica([(0, parts(0, 32)), (32, [part(32, 1), part(33, 1)])], epochs=[(0, 0)], end=34)
+    files[name(32)] = b"\xff" * 75 + part(33, 1).with_base(33 | 3 << 20).data
+    with_log_dir(tmp_path / "b0", _without_indexes(files), end=34)
+    made = rescued(tmp_path)
+    assert max(made.offsets) < 34
+    assert made.exit == 3
+
+
+@pytest.mark.parametrize(("policy", "offsets"), [("delete", [53, 54, 55]), ("compact", [61, 62, 63])])
+def test_one_bit_explains_a_hole_that_no_cleaner_made(policy: str, offsets: list[int], tmp_path: Path) -> None:
+    files = replica([(0, [*parts(0, 52), part(52, 1)]), (53, [part(53, 3)])], epochs=[(0, 0)], end=53)
+    files = _without_indexes(files)
+    files[name(53)] = part(53, 3).with_base(61).data
+    lay(tmp_path, files)
+    assert rescued(tmp_path, "--set", f"cleanup.policy={policy}").offsets[-3:] == offsets
+
+
+def test_a_cleaned_batch_in_which_a_new_leader_began_is_not_moved_into_the_hole_before_it(tmp_path: Path) -> None:
+    """It would fill that exactly, by one bit."""
+    some = [part(24, 2), _cleaned(27, 29), part(29, 2, 3), *parts(31, 37, 3)]
+    lay(tmp_path, replica([(20, [*parts(20, 24), *some])], epochs=[(0, 20), (3, 29)], end=37))
+    made = rescued(tmp_path, "--set", "cleanup.policy=compact")
+    assert not [row for row in made.rows if row["type"] == "patched"]
+
+
+def test_of_two_batches_at_one_offset_none_is_patched_where_either_may_be_wrong(tmp_path: Path) -> None:
+    """0 may say 1 by one bit, or the second one is 2 by two."""
+    first, second = part(0, 1).with_base(1), part(1, 1)
+    lay(tmp_path, replica([(0, [first, second, part(3, 5), part(8, 1), part(9, 1)])], epochs=[(0, 0)]))
+    assert not [one for one in patches(tmp_path) if one["action"] == "patch"]
+
+
+def test_a_batch_that_one_bit_leads_up_to_is_not_moved_to_the_end_of_its_log(tmp_path: Path) -> None:
+    """The first one says 14, and 14..15 are gone: 13 would fill what is left behind that, by one bit too."""
+    logs = [(0, parts(0, 12)), (12, [part(12, 1).with_base(14), part(13, 1)]), (16, parts(16, 20))]
+    lay(tmp_path, replica(logs, epochs=[(0, 0)]))
+    assert {12, 13} <= set(rescued(tmp_path).offsets)
+
+
+def test_the_name_of_its_log_and_the_same_bytes_tell_where_a_first_batch_was(tmp_path: Path) -> None:
+    """Behind it bytes are damaged, and in the other copy it stands in the midst of a log."""
+    some = [part(30, 1), part(31, 2), part(33, 1)]
+    files = replica([(0, parts(0, 30)), (30, some)], epochs=[(0, 0)])
+    files[name(30)] = _bytes(some[0].with_base(30 | 1 << 17), some[1].broken(), some[2].with_base(0))
+    lay(tmp_path, files, replica([(0, parts(0, 24)), (24, [*parts(24, 30), *some])], epochs=[(0, 0)]))
+    assert rescued(tmp_path, "--prefer", f"b0/{PARTITION}").offsets == list(range(34))
+
+
+# --- leader epochs ------------------------------------------------------------------------------------------
+def test_a_first_batch_has_not_the_epoch_of_a_checkpoint_that_is_older_than_those_around_it(tmp_path: Path) -> None:
+    logs = [(0, [*parts(0, 10), *parts(10, 14, 1)]), (14, [part(14, 2, 1).with_epoch(0), *parts(16, 20, 1)])]
+    lay(tmp_path, replica(logs, epochs=[(0, 0)]))
+    assert {epoch for first, _, epoch in rescued(tmp_path).batches if first >= 10} == {1}
+
+
+# --- several copies -----------------------------------------------------------------------------------------
+def test_what_two_cleaners_left_of_one_batch_is_one_batch_though_it_has_no_record_in_common(tmp_path: Path) -> None:
+    records = [Record(b"v%d" % at, b"k%d" % at) for at in (4, 5)]
+    left = [
+        Part(4, 5, 0, batch(4, [one._replace(delta=at)], last_delta=1, base_timestamp=TIME + 4))
+        for at, one in enumerate(records)
+    ]
+    lay(tmp_path, *(replica([(0, [*parts(0, 4), one, *parts(6, 12)])], epochs=[(0, 0)]) for one in left))
+    made = rescued(tmp_path, "--set", "cleanup.policy=compact")
+    assert made.exit == 0
+    assert set(range(12)) - set(made.offsets) <= {4, 5}
