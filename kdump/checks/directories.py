@@ -111,7 +111,7 @@ class DirectoryCheck:
             why = "the file is missing, and the metadata log is here: a node ends when it starts without it"
             yield Finding(Code.K03, path, values={"why": why, "remedy": _WRITE_PROPERTIES})
             return
-        without = [one.directory.name for one in self.partitions if one.lacks_epochs]
+        without = [one.directory.name for one in self.partitions if one.lacks_epochs and one.directory.log_bases[0] > 0]
         if without and any(map(listing.has, (FileKind.RECOVERY_POINT.value, FileKind.REPLICATION.value))):
             files = f"the leader-epoch-checkpoint of {some_of(without, _MOST_NAMED)}"
             why = (

@@ -180,6 +180,8 @@ def of_brokers(
     rows: Iterable[Foretold],
     log_dirs: Sequence[tuple[LogDir, Sequence[PartitionDir]]],
     settings: NodeSettings | None,
+    *,
+    are_replicas: bool = False,
 ) -> Iterator[Prediction | OpenFailure]:
     """Yield the predictions of all directories: what ends a broker in one of them ends it for all of its.
 
@@ -187,8 +189,10 @@ def of_brokers(
         rows: of all of them.
         log_dirs: them, and their partitions.
         settings: of the node that has them all; None where they may be of several, or of one and not all.
+        are_replicas: as `same_partitions` has it.
     """
-    pairs = [pair for pair in same_partitions(log_dirs) if not (pair[0].parsed and pair[0].parsed.is_raft_log)]
+    twins = same_partitions(log_dirs, are_replicas=are_replicas)
+    pairs = [pair for pair in twins if not (pair[0].parsed and pair[0].parsed.is_raft_log)]
     rows = list(rows) if pairs else rows
     twice = _loaded_twice(pairs, rows) if isinstance(rows, list) else {}
     if settings is not None:
@@ -247,11 +251,18 @@ def _of_node(
     """
     held = list(rows)
     first = ensemble_cause(log_dirs, settings)
-    ends = [one.cause for one in held if isinstance(one, Ending) and one.cause.stops is Stops.BROKER]
-    cause = first or next(iter([*ends, *twice.values()]), None)
+    ends: dict[str, Cause] = {}
+    for one in held:
+        if isinstance(one, Ending) and one.cause.stops is Stops.BROKER:
+            ends.setdefault(one.start, one.cause)
+    for (_, _, start), found in twice.items():
+        ends.setdefault(start, found)
+    coming = next(iter(ends.values()), None)  # of the start that is coming, whichever it is in each directory
     for row in held:
         if isinstance(row, Ending):
             continue
+        start = row.start if isinstance(row, Prediction) else AUTO
+        cause = first or (coming if start == AUTO else ends.get(start))
         if isinstance(row, OpenFailure) or cause is None or (_ends_broker(row) and not (first and _is_later(row))):
             yield row
         elif cause.is_first:

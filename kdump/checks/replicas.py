@@ -403,6 +403,7 @@ class _ReplicaBatch(TupleValue):
     size: int
     is_true: bool
     is_whole: bool  # it has as many records as offsets
+    is_v2: bool  # its first offset stands in its header: of older ones it is taken to follow the one before
     log: FileSource
     shift: int = 0  # what its right offsets lie above those in its bytes
 
@@ -473,7 +474,7 @@ class _Replica:
                     is_true = row[layout.CRC] == row[layout.COMPUTED_CRC]
                     is_whole = not is_v2 or row[layout.COUNT] > row[layout.LAST_OFFSET_DELTA]
                     place = (row[layout.POSITION], row[layout.SIZE])
-                    what = (row[layout.CRC], row[layout.LEADER_EPOCH], *place, is_true, is_whole, source, shift)
+                    what = (row[layout.CRC], row[layout.LEADER_EPOCH], *place, is_true, is_whole, is_v2, source, shift)
                     yield _ReplicaBatch(max(first, 0), last, *what)
 
 
@@ -520,6 +521,11 @@ class _Taken:
         """That of the record in hand."""
         return self._batches[-1]
 
+    @property
+    def last_batch(self) -> _ReplicaBatch | None:
+        """The last one that was taken."""
+        return self._batches[-1] if self._batches else None
+
     def next(self) -> None:
         """Take the next record of the batch in hand; none at its end."""
         for offset, record in self._records:
@@ -549,9 +555,15 @@ class _Taken:
                 self.is_unread = True
         return end
 
-    def base_around(self, end: int) -> int | None:
-        """Return the base offset of the batch that begins below a log end offset and ends at it or behind; or None."""
-        return next((one.first for one in self._batches if one.first < end <= one.last), None)
+    def base_around(self, end: int, before: _ReplicaBatch | None) -> int | None:
+        """Return the base offset of the batch that begins below a log end offset, and ends at it or behind; or None.
+
+        Args:
+            end: of the other replica.
+            before: its last batch; one of another epoch is no part of this one, and is cut before it is followed.
+        """
+        around = (one for one in self._batches if one.is_v2 and one.first < end <= one.last)
+        return next((one.first for one in around if before is not None and one.epoch == before.epoch), None)
 
     def lacks(self, offset: int) -> None:
         """The other has a record that is not here."""
@@ -663,8 +675,8 @@ class _Pair:
                 ours.next()
                 theirs.next()
         if not (ours.is_out_of_order or theirs.is_out_of_order):
-            self._miss_records(ours, theirs)
-            self._miss_records(theirs, ours)
+            self._miss_records(ours, theirs, parted=told is not None)
+            self._miss_records(theirs, ours, parted=told is not None)
 
     def _parting(self, ours: _ReplicaBatch, theirs: _ReplicaBatch) -> str:
         """Say once where two histories part, and which replica cuts what, when the other one leads.
@@ -680,12 +692,13 @@ class _Pair:
         cuts = f"if {one} leads, {other} cuts its offsets from {first} on, and if {other} leads, {one} does"
         return f": epoch {theirs.epoch} here, epoch {ours.epoch} there; they part at {first}: {cuts}"
 
-    def _miss_records(self, taken: _Taken, other: _Taken) -> None:
+    def _miss_records(self, taken: _Taken, other: _Taken, *, parted: bool) -> None:
         """Records of the other replica are in none of the batches of this one, which have their offsets."""
         for first, last, here in () if taken.is_unread else taken.lacking:
             if here is None:
                 taken.replica.is_short = True
-                taken.replica.inside = other.base_around(taken.replica.end)
+                if not (parted or self._has_parted):
+                    taken.replica.inside = other.base_around(taken.replica.end, taken.last_batch)
             elif first >= taken.replica.start:
                 self._miss(here.place, other.replica.path, (first, last), None)
 

@@ -160,12 +160,16 @@ def _judged(
             for item in _noting(directory.check(options), told, lost):
                 yield item, False
             known.append((directory, told, lost))
-            for item in _foretold(known, options, is_last=len(known) == len(directories)):
+            for item in _foretold(known, options, is_last=len(known) == len(directories), are_replicas=are_replicas):
                 yield item, False
 
 
 def _foretold(
-    known: Sequence[tuple[DirectoryCheck, dict[str, str], dict[str, int]]], options: VerifyOptions, *, is_last: bool
+    known: Sequence[tuple[DirectoryCheck, dict[str, str], dict[str, int]]],
+    options: VerifyOptions,
+    *,
+    is_last: bool,
+    are_replicas: bool,
 ) -> Iterator[Item]:
     """What is predicted, once all directories are known: what ends a broker in one of them ends it for all."""
     if not (options.predicts and is_last):
@@ -173,7 +177,8 @@ def _foretold(
     from kdump.checks.predict import of_brokers  # the model of the broker costs time to import
 
     rows = (row for directory, told, lost in known for row in directory.predict(options, told, lost))
-    yield from of_brokers(rows, [(one.log_dir, one.partition_dirs) for one, _, _ in known], options.node)
+    named = [(one.log_dir, one.partition_dirs) for one, _, _ in known]
+    yield from of_brokers(rows, named, options.node, are_replicas=are_replicas)
 
 
 def without_files(path: str) -> Iterator[Item]:

@@ -6,6 +6,7 @@ Kafka Streams puts a window or a session behind the key in the records of its st
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.decode.layouts import SESSION_SUFFIX, WINDOW_SUFFIX
@@ -29,6 +30,7 @@ MOST_READ = 512 << 20
 """Bytes of logs that are read once more for the hint."""
 
 _SPECIAL = pattern(r"[\\^$.|?*+()\[\]{}]")  # of what `re.escape` escapes, the characters that mean something
+_MOST_KEYS = 8
 _MOST_KINDS = 3  # lengths that are told
 _BEHIND = {
     WINDOW_SUFFIX: "a window of Kafka Streams: --decoder windowed",
@@ -44,6 +46,8 @@ def longer_keys(paths: list[str], options: DumpOptions, selection: Selection) ->
         options: what was asked for.
         selection: that found nothing.
     """
+    if selection.patterns or len(selection.keys) > _MOST_KEYS:  # a pattern found nothing either
+        return
     logs: list[str] = []
     is_part, read = False, 0
     for one in input_files(paths):
@@ -51,31 +55,35 @@ def longer_keys(paths: list[str], options: DumpOptions, selection: Selection) ->
             known = identify(one, options)
             if isinstance(known, InputFile) and known.is_log:
                 read += size_of(one.path)
-                is_part = read > MOST_READ and bool(logs)
+                is_part = read > MOST_READ
                 if is_part:
                     break
                 logs.append(one.path)
-    for key in () if selection.patterns else selection.keys:  # a pattern found nothing either
-        found = _behind(logs, options, selection, key)
-        if found:
-            yield _sentence(key.decode(errors="replace"), found, size(MOST_READ) if is_part else "")
+    found = _behind(logs, options, selection)
+    for key, lengths in found.items():
+        if lengths:
+            yield _sentence(key.decode(errors="replace"), lengths, size(MOST_READ) if is_part else "")
 
 
-def _behind(logs: list[str], options: DumpOptions, selection: Selection, key: bytes) -> Counter[int]:
-    """How many records have so many bytes behind a key, by these."""
-    try:
-        beginning = compiled(_beginning(key.decode()))
-    except UnicodeDecodeError:
-        return Counter()
-    wanted = selection.replace(keys=(), patterns=(beginning,), limit=None, tail=None)
-    found: Counter[int] = Counter()
+def _behind(logs: list[str], options: DumpOptions, selection: Selection) -> dict[bytes, Counter[int]]:
+    """How many records have so many bytes behind each key, by these."""
+    found: dict[bytes, Counter[int]] = {}
+    for key in selection.keys:
+        with suppress(UnicodeDecodeError):
+            key.decode()
+            found[key] = Counter()
+    beginnings = tuple(compiled(_beginning(key.decode())) for key in found)
+    if not (beginnings and logs):
+        return found
+    wanted = selection.replace(keys=(), patterns=beginnings, limit=None, tail=None)
     width = layout.RECORD_WIDTH
     for item in SelectedDump(options.replace(deep=True, contents=True), wanted).files(logs):
         if isinstance(item, Chunk):
             for at in range(0, item.filled * width, width):
                 longer, _ = key_and_value(item.view, item.rows[at : at + width])
-                if longer is not None and longer.startswith(key):
-                    found[len(longer) - len(key)] += 1
+                for key, lengths in found.items():
+                    if longer is not None and longer.startswith(key):
+                        lengths[len(longer) - len(key)] += 1
     return found
 
 
@@ -91,7 +99,7 @@ def _sentence(key: str, found: Counter[int], read: str) -> str:
     others = len(found) - _MOST_KINDS
     ways += [f"others with {counted(others, 'other length')}"] if others > 0 else []
     of = f" in the first {read}" if read else ""
-    shows = ShellCommand("--key-regex", _beginning(key))
+    shows = ShellCommand(*("--key-regex", _beginning(key)))  # options of a dump, as the user gave --key
     has = "has" if found.total() == 1 else "have"
     head = f"{counted(found.total(), 'record')}{of} {has} a longer key that begins with {key}"
     return f"{head}: {', '.join(ways)}; {shows} shows them"

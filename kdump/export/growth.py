@@ -205,6 +205,8 @@ def _end(source: FileSource, log: LogFile, border: Border, stop: int | None = No
         for k in _right_rows(window, log):
             offset = max(offset, window.cell(k, layout.LAST_OFFSET) + 1)
             last = window.cell(k, layout.POSITION), window.end(k + 1)
+    if log.next_base is not None:
+        offset = min(offset, max(log.next_base, border.floor + 1))
     if last is None:
         return LogEdge(offset), border.position
     return LogEdge(offset, _mark(source, log, last[0], last[1] - last[0])), last[1]
@@ -436,6 +438,8 @@ class OpenPieces:
             OpenError, OSError: a log cannot be read.
         """
         first, last = between.first, between.last
+        if first is not None and first.offset > last.offset:
+            raise OpenError(OpenFailure(path, "other", f"{path}: a range that ends before it begins cannot be read"))
         while True:
             split, source = _next_piece(path, origin, Between(first, last))
             if split is None or source is None:

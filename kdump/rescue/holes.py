@@ -68,7 +68,8 @@ def is_lost_in(copy: Copy, logs: Iterable[LogWithFacts], policies: TopicPolicies
         judge.trace(facts.traced_to)
         for gap in _gaps(copy, log, facts):
             judge.count(gap)
-    return judge.verdict(MissingRange(first, last, (Code.O04.name,))).certainty is Certainty.LOST
+    verdict = judge.verdict(MissingRange(first, last, (Code.O04.name,)))
+    return verdict.certainty is Certainty.LOST and not verdict.is_known  # what a salvage has told of is a hole
 
 
 def _gaps(copy: Copy, log: SourceLog, facts: ScannedLog) -> Iterator[MissingRange]:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kdump.storage.sighting import Sighting
 
 _SMALL = 8 * 1024 * 1024  # bytes of a micro-batch that one task reads
+_OF_MARK, _DIGITS = 5, 20  # numbers of a mark, and digits of each
 _HELP = "option mode=permissive reads the rest, and comes back to it"
 _SKIP = "option onLoss=skip goes on"
 
@@ -174,22 +175,27 @@ class SegmentStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     # --- what is there ---------------------------------------------------------------------------------------
-    def _places(self) -> dict[str, _Place]:
-        """The partitions that are there, by what they are known by."""
+    def _places(self, unread: list[OpenFailure] | None = None) -> dict[str, _Place]:
+        """The partitions that are there, by what they are known by.
+
+        Args:
+            unread: gets what cannot be read, where the work was planned before; None: it counts as the mode says.
+        """
         found: dict[str, _Place] = {}
         options = self._options
+        without = self._plan_without if unread is None else unread.append
         for path, is_directory in expanded([root.path for root in options.roots]):
             if not is_directory:
                 raise OptionError(f"{path}: is no directory: a stream reads log directories and partition directories")
             directory = InputDirectory(path)
             if directory.failure is not None:
-                self._plan_without(directory.failure)
+                without(directory.failure)
                 continue
             if directory.is_log_dir:
                 if not (directory.partitions or directory.contents.files):
-                    self._plan_without(no_kafka_files(path))
+                    without(no_kafka_files(path))
                 for failure in not_followed(directory.contents):
-                    self._plan_without(failure)
+                    without(failure)
             options.origins.log_dirs.saw(directory.itself.listing)
             for one in directory.partitions:
                 if one.parsed is None or one.parsed.state:
@@ -231,14 +237,22 @@ class SegmentStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end: where it ends.
         """
         work = []
-        places = self._places() if start != end else {}
+        unread: list[OpenFailure] = []
+        places = self._places(unread) if start != end else {}
         for key, entry in end.items():
             if entry == start.get(key):
                 continue
-            between = Between(LogEdge(entry["begin"]) if "begin" in entry else _edge(start[key]), _edge(entry))
+            between = Between(
+                LogEdge(_offset_in(entry, "begin")) if "begin" in entry else _edge(start[key]), _edge(entry)
+            )
+            if between.first.offset > between.last.offset:
+                above = f"the stream has read up to offset {between.first.offset - 1}"
+                raise UnreadError(f"{key}: {above}, and its log ends at {between.last.offset} ({_SKIP})")
             if key in places and between.first != between.last:
                 work += self._stretches(places[key], between)
             elif between.first.offset < between.last.offset:
+                if unread:  # it may be there: what is planned is read, or the query ends
+                    raise UnreadError(unread[0].sentence)
                 self._lose(key, StreamLoss(between.first.offset, between.last.offset - 1, is_gone=True))
         if not work:
             return []
@@ -289,7 +303,7 @@ class SegmentStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _go_without(problem: OpenFailure) -> None:
     """Take what cannot be read where the work is done: what was planned is read, or the micro-batch fails."""
-    if problem.is_of_opening:
+    if problem.is_of_opening or problem.kind == "read":
         raise UnreadError(problem.sentence)
     complain(problem)
 
@@ -305,11 +319,20 @@ def _entry_of(
         return start[key], None
     broker = place.origin.broker
     if broker is None:
+        _demand_known(key, place, start, places)
         return None, None
     for old, entry in start.items():
         if entry.get("broker") == broker and _without_directory(old) == _without_directory(key):
             return (None if old in places else {name: entry[name] for name in entry if name != "mark"}), old
     return None, None
+
+
+def _demand_known(key: str, place: _Place, start: Mapping[str, Entry], places: Mapping[str, _Place]) -> None:
+    """Refuse a partition that nothing identifies, where one of its name was read that is here no more."""
+    for old in start:
+        if old not in places and old.rpartition("/")[2] == key.rpartition("/")[2] and not old.startswith("/"):
+            why = "meta.properties is missing, or cannot be read"
+            raise UnreadError(f"{place.path}: {why}: nothing tells whether it is {old}, which was read before")
 
 
 def _without_directory(key: str) -> tuple[str, str]:
@@ -327,8 +350,20 @@ def _entry(place: _Place, found: Grown, edge: LogEdge) -> Entry:
 
 
 def _edge(entry: Entry) -> LogEdge:
-    text = entry.get("mark")
-    return LogEdge(entry["next"], None if text is None else BatchMark(*map(int, text.split(":"))))
+    """The edge of an entry; a mark is a hint, and one of another make is none."""
+    offset, text = _offset_in(entry, "next"), entry.get("mark")
+    numbers = text.split(":") if isinstance(text, str) else []
+    if len(numbers) != _OF_MARK or not all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in numbers):
+        return LogEdge(offset)
+    return LogEdge(offset, BatchMark(*map(int, numbers)))
+
+
+def _offset_in(entry: Entry, name: str) -> int:
+    """An offset that the checkpoint of a query has."""
+    found = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_LONG:
+        raise OptionError(f"the checkpoint of the query has no offset in {name}, but {found!r}: it is not a stream's")
+    return found
 
 
 def _line(place: _Place, error: OpenError | OSError) -> str:

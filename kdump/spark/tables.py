@@ -97,8 +97,10 @@ def _of_store(spark: SparkSession, files: list[str], schema: StructType) -> Data
         for path in (one for batch in batches for one in batch.column(0).to_pylist()):
             names = dict(one.split("=", 1) for one in path.split("/") if one.startswith(("topic=", "partition=")))
             with opened_file(path) as file:
-                for batch in pq.ParquetFile(file).iter_batches():
-                    yield _with_names(batch, wanted, {name: unquote(text) for name, text in names.items()})
+                rows, named = pq.ParquetFile(file), {name: unquote(text) for name, text in names.items()}
+                for group in range(rows.num_row_groups):  # each of which the writer has bounded
+                    for batch in rows.iter_batches(row_groups=[group]):
+                        yield _with_names(batch, wanted, named)
 
     one_each = spark.createDataFrame([(one,) for one in files], "path string").repartition(min(len(files), _TASKS))
     return one_each.mapInArrow(read, schema)

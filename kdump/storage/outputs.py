@@ -23,6 +23,23 @@ _OF_PARTITION = (FileKind.EPOCHS, FileKind.PARTITION_METADATA)
 _BESIDE_LOGS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, *_OF_PARTITION)
 
 
+def _refuse_in_store(target: str, inputs: Iterable[str], option: str) -> None:
+    """Refuse a place in a store that lies in what is read there, or around it."""
+    where = _in_store(target)
+    for one in inputs:
+        source = _in_store(one) if is_remote(one) else None
+        if source is not None and (where[: len(source)] == source or source[: len(where)] == where):
+            raise _refused(target, f"lies in {one}, which is read, or around it", option)
+
+
+def _in_store(url: str) -> list[str]:
+    """The parts of a URL, one name for each scheme, as far as no pattern is in them."""
+    scheme, _, rest = url.partition("://")
+    parts = [one for one in rest.split("/") if one]
+    plain = next((at for at, one in enumerate(parts) if any(sign in one for sign in "*?[")), len(parts))
+    return ["s3" if scheme in ("s3a", "s3n") else scheme, *parts[:plain]]
+
+
 def refuse_inside_sources(target: str, inputs: Iterable[str], option: str) -> None:
     """Refuse to make a file or a directory in what is read, in a partition directory, or in a log.dir.
 
@@ -37,6 +54,7 @@ def refuse_inside_sources(target: str, inputs: Iterable[str], option: str) -> No
         RefusedError: it lies in one of them, or is one of them.
     """
     if is_remote(target):
+        _refuse_in_store(target, inputs, option)
         return
     where = os.path.realpath(target)
     named: dict[tuple[int, int], str] = {}

@@ -17,16 +17,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdump.storage.object_store import files_below, put_file, read_whole, remove_file, version_of
+from kdump.storage.object_store import files_below, put_file, read_whole, remove_file
 from kdump.storage.own_tree import STATE, TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.storage.object_store import Version
-
 PLAN, PRESENT = "plan.json", "present.json"
 """The names of the two lists: of an export, and of the present state of tables that are kept."""
+_LISTS = f"{STATE}/{PLAN}", f"{STATE}/{PRESENT}"
 _BEGUN = f"{STATE}/begun.json"  # it says that the files around it are kdump's, before there is a list
 
 
@@ -53,15 +52,27 @@ class StagedTree:
         self.directory = os.path.join(
             self._root, *filter(None, self.url.replace("://", "/").split("/"))
         )  # for messages
-        self._before = self._version
-        self._has_any = True
         self._seen: dict[str, tuple[int, int, int]] = {}  # size, time and inode of each file here, as it was made
+        self._lists: dict[str, bytes | None] = {}  # those that the run began with
+        self._has_begun = self._is_put = False
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        """Have here what is there; say there that a run has begun, where nothing of somebody else lies there."""
         Path(self.directory).parent.mkdir(parents=True)
         there = files_below(self.url)
+        if there and not any(STATE in one.split("/")[:-1] for one in there):
+            raise OSError(errno.EEXIST, f"{there[0]} lies there, and nothing says that kdump has made it", self.url)
+        self._lists = {one: self._list(one) for one in _LISTS}
         if _BEGUN in there:
             Path(self.directory, STATE).mkdir(parents=True)
         else:
             self._put(_BEGUN, b"{}\n")  # who may not write there is told so before the work
+            self._has_begun = True
         for inside in there:
             if inside == _BEGUN:
                 continue
@@ -71,10 +82,12 @@ class StagedTree:
             path.write_bytes(read_whole(f"{self.url}/{inside}") if STATE in names[:-1] else b"")
             self._seen[inside] = _facts(str(path))
 
-    @property
-    def _version(self) -> Version | None:
-        """What tells the list of the present state in the store from those of other runs."""
-        return version_of(f"{self.url}/{STATE}/{PRESENT}")
+    def _list(self, inside: str) -> bytes | None:
+        """What a list in the store says; None where there is none."""
+        try:
+            return read_whole(f"{self.url}/{inside}")
+        except FileNotFoundError:
+            return None
 
     def put(self) -> None:
         """Put what has been made here into the store, and remove there what was removed here.
@@ -85,22 +98,28 @@ class StagedTree:
         """
         now = dict(self._files())
         changed = sorted((one for one, facts in now.items() if self._seen.get(one) != facts), key=_order)
-        list_ = f"{STATE}/{PRESENT}"
-        if list_ in changed:
+        if changed:
             self._demand_unchanged()
-        self._has_any = bool(now)
+        self._is_put = self._is_put or bool(now)
         for inside in changed:
-            if inside == list_:
-                self._demand_unchanged()
+            if inside in _LISTS:
+                self._demand_unchanged(inside)
             self._put(inside)
-        for inside in sorted(set(self._seen) - set(now)):
-            remove_file(f"{self.url}/{inside}")
+        for inside in sorted(self._seen):
+            if not os.path.lexists(self._here(inside)):
+                remove_file(f"{self.url}/{inside}")
+
+    def _here(self, inside: str) -> str:
+        return os.path.join(self.directory, *inside.split("/"))
 
     def _put(self, inside: str, data: bytes | None = None) -> None:
-        put_file(f"{self.url}/{inside}", os.path.join(self.directory, *inside.split("/")) if data is None else data)
+        content: str | bytes = self._here(inside) if data is None else data
+        if isinstance(content, str) and inside in _LISTS:
+            content = Path(content).read_bytes()  # in one piece: a list is never there in part
+        put_file(f"{self.url}/{inside}", content)
 
-    def _demand_unchanged(self) -> None:
-        if self._version != self._before:
+    def _demand_unchanged(self, *lists: str) -> None:
+        if any(self._list(one) != self._lists[one] for one in lists or _LISTS):
             raise StoreChangedError(f"{self.url}: another run has written there meanwhile; run it again")
 
     def _files(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
@@ -111,10 +130,12 @@ class StagedTree:
                     yield os.path.relpath(path, self.directory).replace(os.sep, "/"), _facts(path)
 
     def close(self) -> None:
-        """Remove the directory; nothing is left in the store where a run has found nothing to write."""
-        if not self._has_any:
-            remove_file(f"{self.url}/{_BEGUN}")
-        shutil.rmtree(self._root, ignore_errors=True)
+        """Remove the directory, and what says that a run has begun, where it has put nothing."""
+        try:
+            if self._has_begun and not self._is_put:
+                remove_file(f"{self.url}/{_BEGUN}")
+        finally:
+            shutil.rmtree(self._root, ignore_errors=True)
 
 
 @contextmanager
@@ -133,8 +154,8 @@ def staged(url: str) -> Iterator[StagedTree]:
 
 def _names(path: str, url: str) -> list[str]:
     """The names in a path of a store, none of which leads away here."""
-    names = [one for one in path.split("/") if one]
-    if any(one in (os.curdir, os.pardir) or "\0" in one for one in names):
+    names = path.split("/")
+    if any(one in ("", os.curdir, os.pardir) or "\0" in one for one in names):
         raise OSError(errno.EINVAL, "this name leads away from its directory: nothing is read or written there", url)
     return names
 

@@ -22,7 +22,7 @@ from kdump.words.command import command_line
 from tests.support.measured import lines_run
 from tests.support.partitions import meta, write
 from tests.support.runs import FIXTURES, copy_tree, flat, run_kdump
-from tests.support.segments import GZIP, Record, batch
+from tests.support.segments import GZIP, Record, batch, message
 from tests.support.step_runs import acts
 
 if TYPE_CHECKING:
@@ -106,6 +106,28 @@ def test_a_log_that_ends_inside_a_batch_of_the_other_cannot_follow(tmp_path: Pat
     assert found.remedy.endswith(f"kdump truncate {other} --to-offset 2")
     (behind,) = differences(one, replica(tmp_path / "c", *log(0, 2)))
     assert (behind.code.name, behind.severity) == ("D03", Severity.NOTE)
+
+
+def test_an_end_inside_a_batch_of_another_history_is_no_reason_to_cut(tmp_path: Path) -> None:
+    """A follower goes back to where the epochs part; the shorter one may have the newer history."""
+    shared, theirs = log(0, 10), batch(10, [b"o%d" % n for n in range(10, 14)], epoch=1)
+    for number, ours in enumerate(
+        (
+            batch(10, [b"n10", b"n11"], epoch=5),
+            batch(10, [b"n10", b"n11"], epoch=1),
+            batch(10, [b"o10", b"o11"], epoch=5),
+        )
+    ):
+        one = replica(tmp_path / f"a{number}", *shared, ours)
+        found = differences(one, replica(tmp_path / f"b{number}", *shared, theirs))
+        assert [each.severity for each in found if each.code.name == "D03"] == [Severity.NOTE]
+
+
+def test_a_replica_of_an_old_format_that_has_fallen_behind_is_a_note(tmp_path: Path) -> None:
+    """Where a message of magic 1 begins behind a hole its header does not say."""
+    one = replica(tmp_path / "a", *(message(1, n, b"v%d" % n) for n in range(6)))
+    other = replica(tmp_path / "b", *(message(1, n, b"v%d" % n) for n in (0, 1, 2, 3, 4, 6, 7, 8)))
+    assert {each.severity for each in differences(one, other) if each.code.name == "D03"} <= {Severity.NOTE}
 
 
 def test_a_record_that_was_not_read_is_not_said_to_be_missing(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from kdump.cli.options.store import into_store
 from kdump.nights.present import parts_of, read_present
 from kdump.storage import object_store, staged_tree
 from kdump.storage.object_store import files_below, put_file, read_whole, version_of
-from kdump.storage.staged_tree import StagedTree
+from kdump.storage.staged_tree import StagedTree, StoreChangedError
 from tests.support.nights import CHANGES, node, partition, rest, rows_of
 from tests.support.partitions import write
 
@@ -174,9 +174,46 @@ def test_an_object_is_known_by_its_etag_too(bucket: str) -> None:
 
 
 def test_a_name_that_leads_away_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged_tree, "files_below", lambda _url: ["../../x"])
-    monkeypatch.setattr(staged_tree, "version_of", lambda _url: None)
+    monkeypatch.setattr(staged_tree, "files_below", lambda _url: ["_kdump/../../x"])
+    monkeypatch.setattr(staged_tree, "read_whole", lambda _url: b"")
     monkeypatch.setattr(staged_tree, "put_file", lambda _url, _content: None)
+    monkeypatch.setattr(staged_tree, "remove_file", lambda _url: None)
     with pytest.raises(OSError, match="leads away"):
         StagedTree("s3://bucket/tables")
     assert object_store is not None
+
+
+def test_a_place_of_somebody_else_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the first run nor the next one, which would find what the first has left, writes or removes there."""
+    done: list[str] = []
+    monkeypatch.setattr(staged_tree, "files_below", lambda _url: ["notes.tmp", "sub/readme.txt"])
+    monkeypatch.setattr(staged_tree, "put_file", lambda url, _content: done.append(url))
+    monkeypatch.setattr(staged_tree, "remove_file", done.append)
+    for _ in range(2):
+        with pytest.raises(OSError, match="nothing says that kdump has made it"):
+            StagedTree("s3://bucket/tables")
+    assert done == []
+
+
+def test_what_was_not_staged_is_not_removed_and_a_list_of_another_run_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = {"s3://bucket/tables/_kdump/present.json": b"{}"}
+    done: list[str] = []
+    monkeypatch.setattr(staged_tree, "files_below", lambda _url: ["_kdump/begun.json", "_kdump/present.json", "a.tmp"])
+
+    def read(url: str) -> bytes:
+        if url not in lists:
+            raise FileNotFoundError(url)
+        return lists[url]
+
+    monkeypatch.setattr(staged_tree, "read_whole", read)
+    monkeypatch.setattr(staged_tree, "put_file", lambda url, _content: done.append(url))
+    monkeypatch.setattr(staged_tree, "remove_file", done.append)
+    tree = StagedTree("s3://bucket/tables")
+    tree.put()
+    assert done == []
+    (Path(tree.directory) / "_kdump" / "present.json").write_bytes(b'{"run": 2}')
+    lists["s3://bucket/tables/_kdump/present.json"] = b'{"run": 3}'
+    with pytest.raises(StoreChangedError):
+        tree.put()
+    assert done == []
+    tree.close()

@@ -138,7 +138,11 @@ def refuse(sentence: str) -> NoReturn:
     sys.exit(Exit.USAGE)
 
 
+class NotDoneExit(SystemExit):
+    """The end of a run whose work could not be done: what it has made counts for nothing."""
+
+
 def fail(sentence: str) -> NoReturn:
     """End because the work could not be done, with one line."""
     say(f"kdump: {sentence}")
-    sys.exit(Exit.INCOMPLETE)
+    raise NotDoneExit(Exit.INCOMPLETE)

@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kdump.cli.options.engine import fail, refuse
+from kdump.cli.options.engine import NotDoneExit, fail, refuse
 from kdump.exit_status import Exit
 from kdump.render.commentary import say
 from kdump.storage.paths import is_remote
@@ -40,7 +40,7 @@ def into_store(given: dict[str, Any], name: str) -> Iterator[None]:
             try:
                 yield
             except SystemExit as end:
-                if end.code in _HAVE_TABLES:
+                if end.code in _HAVE_TABLES and not isinstance(end, NotDoneExit):
                     tree.put()
                 raise
             tree.put()

@@ -92,8 +92,9 @@ class HeaderPatches:
             wrong = [one for one in others if is_of_header(one)]
             if not wrong:
                 return self._new(first, others)
-            refused = [_ambiguous(one) for one in wrong if not isinstance(one.expected, int)]
-            refused += [_either(one) for one in wrong if self._is_either(one)]
+            either = [one for one in wrong if self._is_either(one)]
+            refused = [_ambiguous(one) for one in wrong if one not in either and not isinstance(one.expected, int)]
+            refused += map(_either, either)
             if refused:
                 return refused
             for finding in wrong:

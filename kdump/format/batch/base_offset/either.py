@@ -26,7 +26,7 @@ def may_be_the_next(finding: Finding, log: Source, next_base: int | None) -> boo
         next_base: base offset of the next segment; None for the last one.
     """
     found, expected, offset = finding.found, finding.expected, finding.offset
-    if finding.code is not Code.O03 or not isinstance(found, int) or not isinstance(expected, int) or found <= expected:
+    if finding.code is not Code.O03 or not isinstance(found, int) or (isinstance(expected, int) and found <= expected):
         return False
     last = found if offset is None or finding.last_offset is None else finding.last_offset
     at = (finding.position or 0) + (finding.length or 0)
