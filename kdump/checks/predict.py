@@ -342,8 +342,9 @@ def _outcomes(
         cause = None
         if outcome.stops is not None:
             cause = Cause(stops or Stops.BROKER, outcome.exception, path, False, *_blamed(path, outcome))
-        is_stray = outcome.loads and stray is not None
-        if (outcome.has_unstable or (is_stray and stray is not None and stray.is_renamed)) and not name.is_raft_log:
+        met = stray if outcome.loads else None
+        is_renamed = met is not None and met.is_renamed
+        if (outcome.has_unstable or is_renamed) and not name.is_raft_log:
             cause = manager.refusal(path) or cause
         said: tuple[str, ...] = ()
         if name.is_raft_log:
@@ -355,9 +356,9 @@ def _outcomes(
             cause = _denied(closed[0], Stops.BROKER if name.is_raft_log else Stops.LOG_DIR)
             said = (*said, _runs_as(closed[0]))
         row = _row(path, start, outcome, (*assumed, *said), settings.config.rules.release)
-        row = row.replace(is_held=outcome.loads and not (stray is not None and stray.is_renamed))
-        if is_stray and stray is not None:
-            row = _set_aside(row, stray)
+        row = row.replace(is_held=outcome.loads and not is_renamed)
+        if met is not None:
+            row = _set_aside(row, met)
         if options.only_starts:
             row = row.replace(logs=_logs_of(facts, recoveries))
         found[start] = row, cause

@@ -55,14 +55,13 @@ class RunSteps:
         repairing = self._repairing(log_dirs)
         stops = {log_dir: list(persons.moves(repairing=repairing)) for log_dir, persons in self._stops.items()}
         told = set()
-        blocks: dict[str, set[object]] = {}  # of each log directory in which a start is stopped
-        for one in self._states if stops else ():
-            block = block_of(one)
+        places = [(real(parent(one.path)), block_of(one)) if stops else ("", None) for one in self._states]
+        blocks: dict[str, set[object]] = {}  # of each log directory
+        for log_dir, block in places:
             if block is not None:
-                blocks.setdefault(real(parent(one.path)), set()).add(block)
-        for one in self._states:
-            log_dir = real(parent(one.path)) if stops else ""
-            is_here = log_dir in stops and len(blocks.get(log_dir, ())) == 1 and block_of(one) is not None
+                blocks.setdefault(log_dir, set()).add(block)
+        for one, (log_dir, block) in zip(self._states, places, strict=True):
+            is_here = log_dir in stops and block is not None and len(blocks[log_dir]) == 1
             before = [each.replace(keeps=one.keeps, loses=NONE) for each in stops[log_dir]] if is_here else []
             told.update([log_dir] if before else [])
             moves = (*before, *one.moves)
