@@ -1,8 +1,8 @@
 """Runs kdump many times from one small interpreter: each run is a forked child that has the modules already.
 
-Started by `tests.corpus.run_kdump`. The first line of stdin is a JSON array: the module path, whether to run
-uncompiled, and the descriptors that get stdout and stderr. Each further line is a run: its arguments and its
-directory. It is answered by its status.
+Started by `tests.corpus.run_kdump`. The first line of stdin is a JSON array: the module path, the file of
+the package that the tests have, whether to run uncompiled, and the descriptors that get stdout and stderr. Each further
+line is a run: its arguments and its directory. It is answered by its status.
 """
 
 from __future__ import annotations
@@ -82,11 +82,13 @@ def run(main: Callable[[], Any], args: Sequence[str]) -> int:
 
 def serve() -> None:
     """Answer requests until stdin ends."""
-    path, interpreted, out, err = json.loads(sys.stdin.buffer.readline())
+    path, package, interpreted, out, err = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = path
     if interpreted:
         sys.meta_path.insert(0, SourceOnly())
     main = load()
+    if sys.modules["kdump"].__file__ != package:  # a source tree without kernels would be taken without a word
+        raise RuntimeError(f"the module path has changed: not {package}")
     for line in sys.stdin.buffer:
         args, cwd = json.loads(line)
         pid = os.fork()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import json
 import os
 import shlex
@@ -82,7 +83,8 @@ class _Server:
             pass_fds=written,
         )
         atexit.register(self._close, os.getpid())
-        self._send([sys.path, interpreted, *written])
+        package = importlib.import_module("kdump").__file__  # not before: `corpus_check` is to choose which
+        self._send([sys.path, package, interpreted, *written])
 
     def run(self, args: Sequence[str], cwd: Path) -> Run:
         for file in (self._out, self._err):  # the child writes where this stands
