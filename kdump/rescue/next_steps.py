@@ -99,7 +99,10 @@ def _options(
         placing = tuple(_steps_of_deleted(work, path))
         if not any(one.kind in _MADE_AGAIN for one in placing):
             entry = beside.log_start
-            own = steps_for(result, path, entry, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered)
+            within = _are_checkpoints_within(work, result)
+            own = steps_for(
+                result, path, entry, needs_id=needs_id, raft=raft, is_lowered=beside.is_lowered, are_within=within
+            )
             placing = (*placing, *own)
     restoring, names = tuple(_steps_beside(standing, result.partition)), tuple(_steps_of_names(work))
     if restoring:
@@ -431,6 +434,7 @@ def steps_for(
     needs_id: bool | None,
     raft: RaftFiles | None = None,
     is_lowered: bool = False,
+    are_within: bool = False,
 ) -> Iterator[ToldStep]:
     """Yield what a person does with a partition that was salvaged.
 
@@ -442,6 +446,7 @@ def steps_for(
             nobody knows whether these are.
         raft: what the sources have beside the metadata log; None for another partition.
         is_lowered: the log-start-offset-checkpoint has a higher number in a source.
+        are_within: on no broker that has a replica a checkpoint says more than the end of the result.
 
     Source: LogManager.isStrayKraftReplica (a log without a topic id is a stray).
     """
@@ -452,7 +457,8 @@ def steps_for(
         yield from _steps_of_raft(result, path, raft)
         yield SalvageStepKind.MOVE_OUT.step()
         yield SalvageStepKind.COPY_TO_NODE.step(path=path)
-        yield SalvageStepKind.LOWER_ON_NODE.step(lower=lower)
+        if not are_within:
+            yield SalvageStepKind.LOWER_ON_NODE.step(lower=lower)
         yield SalvageStepKind.CONTROLLERS.step()
         return
     yield SalvageStepKind.STOP_ALL.step(partition=result.partition)
@@ -465,10 +471,30 @@ def steps_for(
     if log_start is not None:
         entry = _checkpoint_of_start(result.partition, log_start, is_lowered=is_lowered)
         yield SalvageStepKind.LOG_START.step(entry=entry)
-    yield SalvageStepKind.LOWER.step(lower=lower)
-    yield SalvageStepKind.START.step(start=_start_them(result, topic, path))
+    if not are_within:
+        yield SalvageStepKind.LOWER.step(lower=lower)
+    yield SalvageStepKind.START.step(start=_start_them(result, topic, path, is_cut=not are_within))
     if result.open_transactions:
         yield SalvageStepKind.HANGING.step()
+
+
+def _are_checkpoints_within(work: PartitionSalvage, result: Salvaged) -> bool:
+    """Tell whether all replicas are sources, and no checkpoint of their log directories says more than the end.
+
+    Where nobody tells how many there are, one copy is put in place only where it has no other. Of the metadata log
+    that of its own node counts.
+    """
+    places, is_raft = work.directories, result.partition.startswith(f"{METADATA_TOPIC}-")
+    if not places or not (is_raft or len(places) == (work.replicas or 1)):
+        return False
+    kinds = FileKind.RECOVERY_POINT, FileKind.REPLICATION
+    key = result.partition.rpartition("-")[0], int(result.partition.rpartition("-")[2])
+    ends = [
+        one.log_dir.offset(kind, key) or 0 if one.log_dir.file(kind).is_read else None
+        for one in places
+        for kind in kinds
+    ]
+    return all(end is not None and end <= result.log_end_offset for end in ends)
 
 
 def _lowering(name: str, end: int) -> str:
@@ -507,12 +533,19 @@ def _copying(file: str, path: str) -> ShellCommand:
     return ShellCommand("cp", "-p", named(file), f"{named(path)}/")
 
 
-def _start_them(result: Salvaged, topic: str, path: str) -> str:
-    """Say what is to be done about groups once the brokers run; no group consumes a topic of Kafka's own."""
+def _start_them(result: Salvaged, topic: str, path: str, *, is_cut: bool) -> str:
+    """Say what is to be done about groups once the brokers run; no group consumes a topic of Kafka's own.
+
+    Args:
+        result: what it comes to.
+        topic: its name.
+        path: where it is.
+        is_cut: readers may have been beyond its end.
+    """
     if topic == OFFSETS_TOPIC and result.offsets_lost:
         command = command_line("groups", named(path))
         return f"start them; commits of groups may be lost: `{command}` lists what groups have committed there"
-    if topic in OWN_TOPICS:
+    if topic in OWN_TOPICS or not is_cut:
         return "start them"
     command = command_line("groups", "LOGDIR...", "--topic", topic)
     return (

@@ -33,7 +33,7 @@ from tests.support.faults import Full, fails, killed_at
 from tests.support.healing import OPTIONS, batches, many
 from tests.support.partitions import checkpoint, marker, name, snapshot, write
 from tests.support.repair_trees import Counting, Faulty, Quick
-from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_on_full_disk
+from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, flat, run_on_full_disk
 from tests.support.segments import TRANSACTIONAL, Record, batch, message, wrapper
 from tests.support.unprivileged import unprivileged
 from tests.support.whole_lines import run_kdump, whole_text
@@ -651,6 +651,22 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
         f"on each see that {START_AT_1}",
         *steps[3:5],
     ]
+
+
+@pytest.mark.parametrize(("high_watermark", "is_told"), [(297, False), (298, True)])
+def test_checkpoints_are_lowered_and_groups_reset_only_where_the_end_is_lost(
+    high_watermark: int, is_told: bool, tmp_path: Path
+) -> None:
+    node = copy_tree(FIXTURES / "damage/intact/none/logdir", tmp_path / "n1")
+    with next(iter(sorted((node / "plain-0").glob("*.log")))).open("r+b") as log:
+        log.seek(300)
+        log.write(b"X")
+    marks = node / "replication-offset-checkpoint"
+    marks.write_text(marks.read_text().replace("\nplain 0 297\n", f"\nplain 0 {high_watermark}\n"))
+    said = run_kdump(["salvage", "n1/plain-0", "--to", "out"], tmp_path)
+    assert said.exit == 3
+    assert ("lower the number" in flat(said.stdout)) is is_told
+    assert ("reset groups" in flat(said.stdout)) is is_told
 
 
 @pytest.mark.parametrize("layout", ["text", "json"])
