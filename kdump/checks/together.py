@@ -10,6 +10,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
 from kdump.storage.same_partition import same_partitions
+from kdump.words.command import command_line, named
 from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
@@ -113,12 +114,13 @@ def _duplicates(directories: list[DirectoryCheck], options: VerifyOptions, *, ar
 
     Reports: F12.
     """
-    named = ((one.log_dir, one.partition_dirs) for one in directories)
-    for one, other in same_partitions(named, are_replicas=are_replicas):
+    pairs = ((one.log_dir, one.partition_dirs) for one in directories)
+    for one, other in same_partitions(pairs, are_replicas=are_replicas):
         from kdump.broker.log_end import last_epoch_and_end  # few directories have a partition twice
 
         here, there = (last_epoch_and_end(each, options.max_batch_bytes)[1] for each in (one, other))
-        ends, remedy = "", f"{_MOVE_ONE}; see first that the other one has what it has"
+        compare = command_line("verify", "--replicas", named(one.path), named(other.path))
+        ends, remedy = "", f"{_MOVE_ONE}; see first that the other one has what it has: {compare}"
         if min(here, there) >= 0:
             ends = f"; this one ends at offset {here}, that one at {there}"
         if here != there and min(here, there) >= 0:

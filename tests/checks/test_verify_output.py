@@ -467,10 +467,18 @@ def test_a_screen_keeps_room_for_what_is_to_be_done() -> None:
     assert as_table(bad, fold=False).splitlines()[29].startswith("DAMAGED  t-29 ")
 
 
-def damaged_partition(number: int) -> Iterator[Item]:
-    """Yield what is found in a partition with one damaged batch."""
+def test_an_error_behind_many_warnings_stands_above_what_is_to_be_done() -> None:
+    bad = [one for number in range(30) for one in damaged_partition(number, Severity.WARNING)]
+    lines = as_table([*bad, *damaged_partition(30)]).splitlines()
+    assert [line.split()[1] for line in lines[:5]] == ["t-0", "t-1", "t-2", "t-3", "t-30"]
+    assert lines[4].startswith("DAMAGED")
+    assert lines[5] == "26 more that are not sound: below"
+
+
+def damaged_partition(number: int, severity: Severity = Severity.ERROR) -> Iterator[Item]:
+    """Yield what is found in a partition with one damaged batch, or one that is warned of."""
     path = f"data/t-{number}"
-    yield ERROR.replace(file=f"{path}/00000000000000000000.log")
+    yield ERROR.replace(severity_override=severity, file=f"{path}/00000000000000000000.log")
     yield Checked((CheckedFile(f"{path}/00000000000000000000.log", FileKind.LOG, 1),), 1, 1)
     yield PartitionChecked(path, 1, 0, 1, 1)
 

@@ -174,11 +174,13 @@ def test_help_of_what_is_no_command_names_the_nearest_one(tmp_path: Path) -> Non
         (["find-time", "x", "10:00 UTC"], "for UTC write Z right behind the time: 10:00Z"),
         (["export", "x"], "Missing option '--to DIR': Where the files go."),
         (["verify", "-j", "x", "y"], "'x': a whole number, 0 for all cores"),
+        (["verify", "-rf-0"], "no option '-rf-0'; the path that has this name is ./-rf-0"),
         (["groups", "x", "--diff", "yesterday"], "requires 2 arguments, for example: --diff yesterday now"),
     ],
 )
 def test_what_was_meant_is_named(args: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
+    (tmp_path / "-rf-0").mkdir()
     run = run_kdump(args, tmp_path)
     assert (run.exit, run.stdout) == (2, b"")
     assert said in run.stderr.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -123,6 +124,11 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             blamed = {word for word in words if word.startswith(error.option_name)}
+            path = next(
+                (word for word in words if word.startswith(error.option_name[:2]) and os.path.lexists(word)), None
+            )
+            if path is not None:
+                raise click.UsageError(f"no option '{path}'; the path that has this name is ./{path}", ctx) from None
             before = blamed.pop() if len(blamed) == 1 else ""
             meant, commands = _MEANT.get(error.option_name, ("", ()))
             if self.name in commands:

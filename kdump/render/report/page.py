@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _NARROW = 80  # columns, below which nothing is aligned
 _BELOW = 6  # lines of a screen that are left for what is not folded
 _ROWS = 8  # of what is not sound, that a screen shows above the next steps; the others stand below them
+_WARNINGS = 4  # of these rows, that warnings may take: an error behind many of them is seen
 _MOST_POINTERS = 3  # next steps that are named once more where they are out of sight
 _GAP = "   "
 _CELL_GAP = "  "  # between the columns of a row
@@ -73,6 +74,7 @@ class Page:
         # rows for which there was no room above the next steps, and what is lost there
         self._late: list[tuple[Text, list[str]]] = []
         self._bad = 0  # rows of what is not sound
+        self._warnings = 0  # of these, rows of what only a warning is about
         self._folded: Counter[str] = Counter()
         self._is_in_block = False
         self._lines = 0  # that were written
@@ -100,7 +102,9 @@ class Page:
             self._fold_sound(noun, line)
             return
         self._bad += 1
-        if self._fold and self._bad > _ROWS:
+        self._warnings += word == WARNING
+        shown = self._bad - len(self._late)
+        if self._fold and (shown > _ROWS or (word == WARNING and self._warnings > _WARNINGS)):
             self._late.append((line, []))
             self._late_name = name
         else:
