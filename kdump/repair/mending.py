@@ -115,10 +115,10 @@ class DirectoryFindings:
         return [one for one in self.findings if os.path.basename(one.file) == name]
 
     def is_damaged(self, patched: Iterable[str] = (), below: int = ABOVE_ALL) -> bool:
-        """Whether a log has errors, but for the headers that are patched, and an end that was not finished.
+        """Whether a log has errors, but for those that are mended, and an end that was not finished.
 
         Args:
-            patched: names of the logs whose headers are.
+            patched: names of the logs whose headers are patched, or that are cut.
             below: an offset: logs that begin there, or behind it, do not count.
         """
         damaged = (name for name, is_torn in self._torn.items() if not is_torn and name not in patched)
@@ -258,12 +258,15 @@ class _Planner:
             for change in plan.changes:  # a log whose headers are not determined keeps no other one from it
                 patches[change.name] = change.patches
                 yield change.replace(kind=HEADER)
-        yield from self._of_reindex(directory, found, end_offset, patches)
         segments = RecoveredSegments(directory, found.reasons.distrusted, patches)
-        yield from self._of_zeros(directory, found, segments)
+        cuts = list(self._of_zeros(directory, found, segments))
+        sizes = {one.name: one.size for one in cuts}
+        yield from self._of_reindex(directory, found, end_offset, patches, sizes)
+        yield from cuts
+        segments = RecoveredSegments(directory, found.reasons.distrusted, patches, sizes)
         last = f"{segments.bases[-1]:020}.log"
         epochs = [one.message for one in found.of(FileKind.EPOCHS.value) if _is_of_file(one)]
-        if not epochs and found.by_checkpoint and not (found.has_epoch_errors or found.is_damaged(patches)):
+        if not epochs and found.by_checkpoint and not (found.has_epoch_errors or found.is_damaged({*patches, *sizes})):
             logs = map(segments.log, segments.bases)
             epochs = [_FOREIGN] if contradicts_batches(directory.epochs, directory.log_start, logs) else []
         if epochs:
@@ -293,8 +296,9 @@ class _Planner:
         found: DirectoryFindings,
         end_offset: int | None,
         patches: Mapping[str, Sequence[Patch]],
+        sizes: Mapping[str, int],
     ) -> Iterator[Change]:
-        """The indexes and the producer snapshots that reindex would build."""
+        """The indexes and the producer snapshots that reindex would build, once logs are patched and cut."""
         path = directory.path
         snapshots: frozenset[str] = frozenset()
         if found.reasons.distrusted and SNAPSHOT in self._options.only:
@@ -303,18 +307,20 @@ class _Planner:
             snapshots = frozenset(
                 one
                 for one, base in bases.items()
-                if base is not None and base in known and not found.is_damaged(patches, base)
+                if base is not None and base in known and not found.is_damaged({*patches, *sizes}, base)
             )
         if not (found.reasons.unsound or snapshots):
             return
         given = None if self._options.interval is None else self._options.interval(path)
         options = ReindexOptions(given, snapshots=snapshots)
-        plan = plan_reindex(path, found.reasons, options, end_offset, patches)
+        plan = plan_reindex(path, found.reasons, options, end_offset, patches, sizes=sizes)
         for sentence in plan.refused:
             self._leave(INDEX, path, sentence)
         self._announces += (one for one in plan.announces if plan.changes)
         self._inputs.update(
-            (os.path.join(directory.name, one), state) for one, state in plan.inputs.items() if one not in patches
+            (os.path.join(directory.name, one), state)
+            for one, state in plan.inputs.items()
+            if one not in patches and one not in sizes
         )
         for change in plan.changes:
             kind = SNAPSHOT if parse_name(change.name).kind is FileKind.SNAPSHOT else INDEX

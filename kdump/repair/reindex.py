@@ -69,14 +69,20 @@ class RecoveredSegments:
     Args:
         distrusted: names of snapshots that are not to be used.
         patches: what the headers of logs will have, by the names of the logs.
+        sizes: what logs will be cut to, bytes, by their names; None where none is.
     """
 
     def __init__(
-        self, directory: PartitionDir, distrusted: Collection[str] = (), patches: Mapping[str, Sequence[Patch]] = _NONE
+        self,
+        directory: PartitionDir,
+        distrusted: Collection[str] = (),
+        patches: Mapping[str, Sequence[Patch]] = _NONE,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self._directory = directory
         self._distrusted = distrusted
         self._patches = patches
+        self._sizes = sizes or {}
         self.bases = directory.bases  # base offsets, ascending
         self._known: tuple[int, Producers] = (0, Producers.empty())  # at the base of the segment after the latest
 
@@ -89,8 +95,9 @@ class RecoveredSegments:
             size: how much of it is there for the reader; None for all.
         """
         with FileSource(self._directory.path_of(base, FileKind.LOG), follow=False) as source:
-            source.size = source.size if size is None else min(source.size, size)
-            patches = self._patches.get(file_name(base, FileKind.LOG))
+            name = file_name(base, FileKind.LOG)
+            source.size = min(source.size, self._sizes.get(name, source.size), source.size if size is None else size)
+            patches = self._patches.get(name)
             yield Overlay(source, patches) if patches else source
 
     def recovered(self, base: int, interval: int, size: int | None = None) -> Recovered:
@@ -194,6 +201,8 @@ def plan_reindex(
     options: ReindexOptions,
     end_offset: int | None = None,
     patches: Mapping[str, Sequence[Patch]] = _NONE,
+    *,
+    sizes: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return what would be done to the indexes of one partition directory.
 
@@ -203,6 +212,7 @@ def plan_reindex(
         options: what is asked for.
         end_offset: the log end offset, when it is known.
         patches: what the headers of logs will have before that, by the names of the logs.
+        sizes: what logs will be cut to before that, bytes, by their names; None where none is.
 
     Raises:
         RefusedError: the directory cannot be read.
@@ -212,7 +222,7 @@ def plan_reindex(
     names = names_of(partition.listing)
     fd = open_directory(directory)
     try:
-        return _Planner(partition, fd, names, reasons, options, patches).plan(end_offset)
+        return _Planner(partition, fd, names, reasons, options, patches, sizes=sizes or {}).plan(end_offset)
     finally:
         os.close(fd)
 
@@ -228,6 +238,8 @@ class _Planner:
         reasons: Reasons,
         options: ReindexOptions,
         patches: Mapping[str, Sequence[Patch]],
+        *,
+        sizes: Mapping[str, int],
     ) -> None:
         self._partition = partition
         self._directory = partition.path
@@ -236,8 +248,9 @@ class _Planner:
         self._there = frozenset(names)
         self._reasons = reasons
         self._options = options
-        self._segments = RecoveredSegments(partition, reasons.distrusted, patches)
+        self._segments = RecoveredSegments(partition, reasons.distrusted, patches, sizes)
         self._patched = patches
+        self._sizes = sizes
         self._changes: list[Change] = []
         self._inputs: dict[str, FileState] = {}
         self._refused: list[str] = []
@@ -323,7 +336,7 @@ class _Planner:
             self._refused.append(f"{self._path(log)}: {why}; {_PATCH}")
             return
         done = self._segments.recovered(base, interval, limit)
-        why = _damage(done, state.size if limit is None else limit)
+        why = _damage(done, self._sizes.get(log, state.size) if limit is None else limit)
         if why and (not self._options.up_to_damage or (done.failure is not None and done.failure.escapes)):
             self._refused.append(f"{self._path(log)}: {why}")
             return

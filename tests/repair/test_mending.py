@@ -281,6 +281,24 @@ def test_zeros_behind_a_log_that_another_one_continues_are_cut_and_come_back(tmp
     assert list(violations(log_dir, tmp_path / "q", {}, Counter())) == []
 
 
+@pytest.mark.parametrize("name", [f"{119:020}.index", f"{119:020}.timeindex"])
+def test_an_index_beside_such_zeros_is_mended_in_one_pass(name: str, tmp_path: Path) -> None:
+    log_dir = with_zeros(tmp_path, 119)
+    zeros(log_dir / "plain-0" / name, log_dir)
+    plan, _ = planned(log_dir)
+    assert {(one.kind, one.action) for one in plan.changes} == {("zeros", "truncate"), ("index", "rebuild-index")}
+    assert plan.left == ()
+    assert list(violations(log_dir, tmp_path / "q", {}, Counter())) == []
+
+
+def test_epochs_are_taken_from_the_batches_of_a_log_whose_zeros_go(tmp_path: Path) -> None:
+    log_dir = with_zeros(tmp_path, 119)
+    zeros(log_dir / "plain-0" / "leader-epoch-checkpoint", log_dir)
+    plan, _ = planned(log_dir)
+    assert {one.kind for one in plan.changes} == {"zeros", "epochs"}
+    assert list(violations(log_dir, tmp_path / "q", {}, Counter())) == []
+
+
 def test_zeros_are_left_where_the_next_log_does_not_go_on_or_there_is_none(tmp_path: Path) -> None:
     last = with_zeros(tmp_path / "last", 240)
     assert planned(last)[0].changes == ()

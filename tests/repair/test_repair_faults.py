@@ -141,7 +141,7 @@ class Stage:
             yield f"bytes of {one} are lost"
 
     def _tails(self) -> list[bytes]:
-        return [path.read_bytes() for path in (self.root / "q").glob("*/cut.records")]
+        return [path.read_bytes() for path in (self.root / "q").glob("*/cut*.records")]
 
     @staticmethod
     def _indexes(now: dict[str, bytes]) -> Iterator[str]:
@@ -379,7 +379,7 @@ WAITS = {
     "reindex": {"root", "quarantine", "journal", "new", "old", "kdump", "partition"},
     "truncate": {"root", "quarantine", "journal", "new", "old", "cut", "kdump", "partition", "log"},
     "patch-header": {"root", "quarantine", "journal", "log"},
-    "repair": {"root", "quarantine", "journal", "new", "old", "kdump", "partition", "log"},
+    "repair": {"root", "quarantine", "journal", "new", "old", "cut", "kdump", "partition", "log"},
 }
 
 

@@ -202,11 +202,13 @@ def plan_of_patches(partition: Path) -> Plan:
 
 
 def broken_all(log_dir: Path) -> Path:
-    """An index, a header, and small files of the partition and of its log directory are wrong."""
+    """An index, a header, and small files of the partition and of its log directory are wrong; zeros end a log."""
     partition = intact(log_dir)
-    data = bytearray((partition / name(0)).read_bytes())
-    data[len(BATCHES[0]) + 3] ^= 2
-    (partition / name(0)).write_bytes(data)
+    data = bytearray((partition / name(10)).read_bytes())
+    data[len(BATCHES[5]) + 3] ^= 2
+    (partition / name(10)).write_bytes(data)
+    with (partition / name(0)).open("ab") as file:
+        file.write(bytes(100))
     (partition / name(0, "timeindex")).write_bytes(bytes(48))
     (partition / "leader-epoch-checkpoint").write_bytes(bytes(15))
     write(log_dir, {"recovery-point-offset-checkpoint": b"0\n2\ntopic 0 16\n\0\0\n"})

@@ -87,9 +87,10 @@ def _ends(plan: Planned, *, done: bool) -> str:
     """Say where the log ends, and what lies between that and where it ended: once it is cut, in the quarantine only."""
     before, after = plan.log_end_offset_before, plan.log_end_offset
     if before is None or after is None or before <= after:
+        end = "each log ends where it did" if after is None else f"ends at {after} as before"
         readable = f", {counted(plan.records_lost, 'readable record')} with them" if plan.records_lost else ""
         readable += ", in the quarantine only" if done and plan.records_lost else ""
-        return f"ends at {after} as before{readable}"
+        return f"{end}{readable}"
     records = "no record" if not plan.records_lost else counted(plan.records_lost, "record")
     return (
         f"ends at {after} instead of {before}: {counted(plan.offsets_lost, 'offset')}, {records} of them still readable"
