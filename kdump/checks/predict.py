@@ -346,6 +346,7 @@ def _outcomes(
         is_renamed = met is not None and met.is_renamed
         if (outcome.has_unstable or is_renamed) and not name.is_raft_log:
             cause = manager.refusal(path) or cause
+        cause = cause or (manager.unserved if _is_served(name, outcome, stray) else None)
         said: tuple[str, ...] = ()
         if name.is_raft_log:
             said = (_METADATA,)
@@ -364,6 +365,11 @@ def _outcomes(
         found[start] = row, cause
     directory.close()
     yield from (found[start] for start in starts)
+
+
+def _is_served(name: PartitionName, outcome: Outcome, stray: Stray | None) -> bool:
+    """Whether a broker makes a partition that it has loaded a leader or a follower."""
+    return outcome.loads and stray is None and not (name.is_raft_log or name.state)
 
 
 def _denied(closed: ClosedFile, stops: Stops) -> Cause:

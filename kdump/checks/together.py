@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 4  # partitions in a sentence
 _SEVERAL = "log directories of several brokers are named together"
+_OF_ANOTHER = "the configuration is another broker's, or the volumes are"
 
 
 def not_together(directories: list[DirectoryCheck], options: VerifyOptions, *, are_replicas: bool) -> Iterator[Item]:
@@ -99,9 +100,10 @@ def _one_node(options: VerifyOptions) -> dict[str, str]:
     if options.node is None:
         return {}
     ends = f"with {options.node.path} the broker ends when it starts"
-    return {
-        "remedy": f"see whose volume this is, for {ends}: mount the right one, or take the directory out of log.dirs"
-    }
+    way_out = (
+        "mount the right one, or take the directory out of log.dirs: this broker has no copy of its partitions then"
+    )
+    return {"remedy": f"see whose volume this is, for {ends}: {way_out}"}
 
 
 def _duplicates(directories: list[DirectoryCheck], options: VerifyOptions, *, are_replicas: bool) -> Iterator[Item]:
@@ -154,6 +156,10 @@ def _brokers_differ(directories: list[DirectoryCheck], options: VerifyOptions) -
     Reports: K11.
     """
     node = options.node
+    all_of = {one.log_dir.node for one in directories} - {None}
+    together = _SEVERAL
+    if node is not None and node.node is not None and len(all_of) == 1:
+        together = f"all log directories here are of broker {min(all_of, key=str)}: {_OF_ANOTHER}"
     firsts: dict[str | None, tuple[int, str]] = {}  # of each cluster: the broker, and what says so
     seen: set[tuple[str | None, int]] = set()
     for log_dir in dict.fromkeys(one.log_dir for one in directories):
@@ -171,7 +177,7 @@ def _brokers_differ(directories: list[DirectoryCheck], options: VerifyOptions) -
             found=log_dir.node,
             expected=first,
             severity_override=None if node is None else Severity.ERROR,
-            values={"other": other, "together": _SEVERAL, **_one_node(options)},
+            values={"other": other, "together": together, **_one_node(options)},
         )
         yield Checked((), 0, 0)
 

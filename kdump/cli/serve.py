@@ -119,10 +119,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     moment = when("--at", given["at"])
     try:
         import kio.serial  # noqa: F401
-    except ImportError:
-        from kdump.words.install import to_install
+    except ImportError as error:
+        from kdump.words.install import lacks
 
-        refuse(f"serve needs the package kio: {to_install('kio')}")
+        refuse(lacks("serve needs", "kio", error))
     from kdump.serve.options import Address, ServeOptions
 
     options = ServeOptions(

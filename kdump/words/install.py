@@ -40,6 +40,19 @@ def to_install(package: str, *, python: str | None = None, source: str | None = 
     return ShellCommand(*pip, "install", what if extra is None else f"{what}[{extra}]")
 
 
+def lacks(what: str, package: str, error: ImportError) -> str:
+    """Say that something needs a package, and why it cannot be had: it is missing, or cannot be loaded here.
+
+    Args:
+        what: that needs it, with its verb: "tables need".
+        package: as it is imported.
+        error: of its import.
+    """
+    if isinstance(error, ModuleNotFoundError):
+        return f"{what} the package {package}: {to_install(package)}"
+    return f"{what} the package {package}, which is installed and cannot be loaded: {error}"
+
+
 def distribution() -> str:
     """Return the name of the distribution whose package `kdump` this is."""
     from importlib.metadata import distributions

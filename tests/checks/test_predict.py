@@ -290,6 +290,19 @@ def test_checkpoint_of_offsets_that_cannot_be_read_takes_the_directory_offline(f
     assert all(file in (row.reason or "") for row in rows)
 
 
+def test_a_high_watermark_that_cannot_be_read_takes_the_directory_offline_once_its_logs_are_loaded(
+    tmp_path: Path,
+) -> None:
+    """Kafka reads it when it makes the first replica a leader or a follower; the cut before it is done."""
+    logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
+    (logs / "replication-offset-checkpoint").write_bytes(bytes(16))
+    (row,) = predicted(logs, start=(Start.FULL,))
+    assert (row.loads, row.stops, row.reason_class) == (False, "logdir", "java.io.IOException")
+    assert row.bytes_lost > 0
+    (logs / "t-0").rename(logs / f"t-0.{32 * 'a'}-stray")
+    assert all(row.loads for row in predicted(logs, start=(Start.CLEAN,)))
+
+
 def test_directory_of_another_name_ends_the_broker_before_anything_is_cut(tmp_path: Path) -> None:
     logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
     (logs / "lost+found").mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -160,6 +161,16 @@ def test_one_directory_id_twice_is_a_copy_of_a_volume(tmp_path: Path) -> None:
     assert {one["loads"] for one in found.of("prediction")} == {False}
     assert found.exit == 3
     assert directory_ids_twice([], None) is not None
+
+
+def test_where_all_log_directories_are_of_another_broker_the_configuration_may_be_wrong(tmp_path: Path) -> None:
+    broker(tmp_path, log_dir({"orders-1": closed(0, end=2)}) | {"meta.properties": properties(SECOND)})
+    for one in tmp_path.glob("*/meta.properties"):
+        one.write_text(re.sub("node.id=.*", "node.id=77", one.read_text()))
+    (wrong,) = of_code(told(tmp_path), "K11")
+    assert (
+        "all log directories here are of broker 77: the configuration is another broker's, or the volumes are" in wrong
+    )
 
 
 def test_a_bare_directory_of_the_metadata_log_is_the_one_to_move(tmp_path: Path) -> None:

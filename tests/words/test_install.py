@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kdump
-from kdump.words.install import distribution, to_install
+from kdump.words.install import distribution, lacks, to_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,3 +140,11 @@ def test_the_name_is_that_of_the_installed_distribution(monkeypatch: pytest.Monk
     assert distribution() == OURS, "a source tree, and somebody else's program elsewhere"
     installed()
     assert distribution() == OURS
+
+
+def test_a_package_that_is_there_and_cannot_be_loaded_is_not_said_to_be_missing() -> None:
+    assert lacks("tables need", "pyarrow", ModuleNotFoundError()).startswith(
+        "tables need the package pyarrow: pip install"
+    )
+    told = lacks("tables need", "pyarrow", ImportError("libstdc++.so.6: cannot open shared object file"))
+    assert told.endswith("which is installed and cannot be loaded: libstdc++.so.6: cannot open shared object file")

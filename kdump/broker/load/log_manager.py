@@ -54,6 +54,18 @@ def worst(causes: Sequence[Cause]) -> Cause:
     return min(causes, key=lambda one: (not one.is_first, one.stops is not Stops.BROKER))
 
 
+def _malformed(file: StateFile) -> Cause | None:
+    """Why the log directory goes offline when a broker reads a checkpoint of offsets; None where it does not."""
+    for finding in file.findings:
+        exception = finding.values["exception"]
+        if exception is not None:
+            if exception not in IO_CLASSES:
+                return None
+            cause = Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", file.path)
+            return cause.replace(code=finding.code.name, file=file.path)
+    return None
+
+
 class LoadSettings(Value):
     """The settings of a load, besides the files."""
 
@@ -133,15 +145,21 @@ class LogManager:
             yield Cause(Stops.BROKER, failure, path, True, Code.L20.name, path)
 
     def _offsets(self, file: StateFile) -> Mapping[tuple[str, int], int]:
-        for finding in file.findings:
-            exception = finding.values["exception"]
-            if exception in IO_CLASSES:  # the others are logged, and the file counts as empty
-                cause = Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", file.path)
-                self._by_files.append(cause.replace(code=finding.code.name, file=file.path))
-                return {}
-            if exception is not None:
-                return {}
-        return file.offsets
+        offline = _malformed(file)
+        if offline is not None:
+            self._by_files.append(offline)
+        # of other exceptions it is logged that they came, and the file counts as empty
+        return {} if any(one.values["exception"] is not None for one in file.findings) else file.offsets
+
+    @cached_property
+    def unserved(self) -> Cause | None:
+        """Why the directory goes offline although it is loaded; None where it does not.
+
+        A broker asks for the high watermark as soon as it makes a partition in it a leader or a follower.
+
+        Source: LazyOffsetCheckpoints.fetch, CheckpointFileWithFailureHandler.read.
+        """
+        return _malformed(self._log_dir.file(FileKind.REPLICATION))
 
     def _of_names(self) -> Iterator[Cause]:
         """Source: LocalLog.parseTopicPartitionName."""

@@ -126,10 +126,10 @@ def demand_arrow() -> None:
     """End with one line where the package that writes tables is missing."""
     try:
         import pyarrow  # noqa: F401
-    except ImportError:
-        from kdump.words.install import to_install
+    except ImportError as error:
+        from kdump.words.install import lacks
 
-        refuse(f"tables need the package pyarrow: {to_install('pyarrow')}")
+        refuse(lacks("tables need", "pyarrow", error))
 
 
 def refuse(sentence: str) -> NoReturn:

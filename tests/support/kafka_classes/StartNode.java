@@ -17,6 +17,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.errors.KafkaStorageException;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
@@ -38,6 +39,7 @@ import org.apache.kafka.raft.internals.KafkaRaftLog;
 import org.apache.kafka.raft.internals.KafkaRaftMetrics;
 import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.server.util.Scheduler;
+import org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
@@ -131,8 +133,23 @@ public class StartNode {
         for (String stray : strays) said.append("\tstray\t").append(stray);
         for (String dir : given.getProperty("log.dirs").split(","))
             if (!manager.isLogDirOnline(new File(dir).getAbsolutePath())) said.append("\toffline\t").append(dir);
+        serve(manager, strays, failures);
         String failed = failed(failures);
         return said.append(failed).toString();
+    }
+
+    /** What a broker does as soon as it makes a replica a leader or a follower: it asks for the high watermark. */
+    static void serve(LogManager manager, List<String> strays, LogDirFailureChannel failures) throws Exception {
+        scala.collection.Iterator<UnifiedLog> logs = manager.allLogs().iterator();
+        while (logs.hasNext()) {
+            UnifiedLog one = logs.next();
+            if (strays.contains(one.dir().getPath())) continue;
+            try {
+                new OffsetCheckpointFile(new File(one.parentDir(), "replication-offset-checkpoint"), failures).read();
+            } catch (KafkaStorageException offline) {
+                continue; // the channel has the directory
+            }
+        }
     }
 
     /** The topics by the records of a metadata log, which has no snapshot. */
