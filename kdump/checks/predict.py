@@ -486,7 +486,19 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], re
         hidden_records=outcome.hidden_records,
         reused_offsets=outcome.reused_offsets,
         torn=outcome.torn,
+        orphans=tuple(_orphans(outcome)),
     )
+
+
+def _orphans(outcome: Outcome) -> Iterator[str]:
+    """The indexes without a log, which a load removes.
+
+    Source: LogLoader.loadSegmentFiles.
+    """
+    for name in sorted(outcome.disk.before):
+        base, _, kind = name.partition(".")
+        if kind in _INDEXES and f"{base}.log" not in outcome.disk.before and outcome.disk.get(name) is None:
+            yield name
 
 
 def _set_aside(row: Prediction, stray: Stray) -> Prediction:
@@ -509,6 +521,7 @@ def _set_aside(row: Prediction, stray: Stray) -> Prediction:
     )
 
 
+_INDEXES = frozenset((FileKind.INDEX.value, FileKind.TIMEINDEX.value, FileKind.TXNINDEX.value))
 _FILE = pattern(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
 _OF_FILES = {
     FileKind.EPOCHS.value: (Code.K04, FileKind.EPOCHS.value),

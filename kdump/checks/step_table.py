@@ -313,8 +313,8 @@ def _options(one: PartitionState) -> list[tuple[StepOption, list[Move]]]:
     if not told:
         return []
     if one.harm:  # "nothing to do" would be the contrary of what comes before it
-        told = [step.replace(kind=StepKind.GIVE_UP) if step.kind is StepKind.NOTHING else step for step in told]
-        told.sort(key=lambda step: step.kind is StepKind.GIVE_UP)
+        found = [(option, [_given_up(step) for step in steps]) for option, steps in found]
+        told = sorted(map(_given_up, told), key=lambda step: step.kind is StepKind.GIVE_UP)
     held = [move(StepKind.HOLD, what=one.harm).replace(keeps=one.keeps, loses=NONE)] if one.harm else []
     found = [(option, [*held, *told]), *((option, some) for option, some in found[1:] if some)]
     if one.harm:
@@ -322,6 +322,10 @@ def _options(one: PartitionState) -> list[tuple[StepOption, list[Move]]]:
         again = move(StepKind.START_ALL_THE_SAME, what=one.harm).replace(keeps=keeps, loses=one.harm_loses)
         found.append((_last(), [again]))
     return found
+
+
+def _given_up(step: Move) -> Move:
+    return step.replace(kind=StepKind.GIVE_UP) if step.kind is StepKind.NOTHING else step
 
 
 def _numbered(paths: tuple[str, ...], options: Iterable[tuple[StepOption, list[Move]]]) -> Iterator[Step]:

@@ -209,6 +209,7 @@ class Prediction(Row, name="prediction"):
     is_clean: bool | None = None  # whether the start that is coming is clean; None where another one was asked for
     is_stray: bool = False  # the cluster does not have it here: a broker with KRaft serves nothing of it
     is_renamed: bool = False  # and renames the directory to -stray
+    orphans: tuple[str, ...] = ()  # names of the indexes without a log, which it removes
     is_held: bool = (
         False  # the broker has its log, whatever ends the broker, or takes the directory offline, afterwards
     )
@@ -216,7 +217,8 @@ class Prediction(Row, name="prediction"):
     @property
     def changes_nothing(self) -> bool:
         """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
-        return self.changes_no_record and all(segment.action == "keep" for segment in self.segments)
+        is_kept = all(segment.action == "keep" for segment in self.segments)
+        return self.changes_no_record and is_kept and not self.orphans
 
     @property
     def changes_no_record(self) -> bool:

@@ -303,6 +303,15 @@ def test_a_high_watermark_that_cannot_be_read_takes_the_directory_offline_once_i
     assert all(row.loads for row in predicted(logs, start=(Start.CLEAN,)))
 
 
+def test_indexes_without_a_log_are_told_to_be_removed(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=partition())
+    (logs / "t-0" / name(100, "index")).write_bytes(b"")
+    (row,) = predicted(logs, start=(Start.CLEAN,))
+    assert row.orphans == (name(100, "index"),)
+    assert prediction_sentences(row, None)[0].endswith(f"removes {name(100, 'index')}, whose log is gone")
+    assert not row.changes_nothing
+
+
 def test_directory_of_another_name_ends_the_broker_before_anything_is_cut(tmp_path: Path) -> None:
     logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
     (logs / "lost+found").mkdir()

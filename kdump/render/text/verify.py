@@ -66,7 +66,7 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
     if one.reused_offsets is not None:
         end = max(end or 0, one.reused_offsets[1] + 1)
     was = "" if end in (None, one.log_end_offset) else f" (was {end})"
-    done = ", ".join(filter(None, (_done(one.segments), _torn(one)))) or "keeps all logs and indexes"
+    done = ", ".join(filter(None, (_done(one.segments), _removed(one), _torn(one)))) or "keeps all logs and indexes"
     found = [f"loads, end offset {one.log_end_offset}{was}: {done}"]
     if lost:
         offsets = max(0, (end or 0) - (one.log_end_offset or 0))
@@ -75,6 +75,13 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
     if one.bytes_read and one.is_clean is not None:
         found.append(f"the broker reads {size(one.bytes_read)} of logs for that")
     return [*found, hidden] if hidden else found
+
+
+def _removed(one: Prediction) -> str:
+    if not one.orphans:
+        return ""
+    more = f" and {len(one.orphans) - _MOST} more" if len(one.orphans) > _MOST else ""
+    return f"removes {', '.join(map(escape, one.orphans[:_MOST]))}{more}, whose log is gone"
 
 
 def _torn(one: Prediction) -> str:
