@@ -148,7 +148,8 @@ def that_fill_the_end(
             or (ends.next_base is not None and (sum(costs) <= INVENTED if all(costs) else not one.is_lost))
         )
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
-        if count == 1 and ends.next_base is not None and one.batch.begin < begin and not _is_left(left, one.batch):
+        is_below = count == 1 and ends.next_base is not None and one.batch.begin < begin
+        if is_below and (begins(one.batch.epoch, begin) or not _is_left(left, one.batch)):
             reaches |= one.may_be or leads_up(begin)  # else the name of the log may be wrong as well
         # then these files may be older than it, where more than one bit is wrong
         is_behind = ends.next_base is None and ends.known in firsts
