@@ -560,7 +560,7 @@ class PartitionSalvage:
             self._again(number, findings)
 
     def _mend_behind_holes(self) -> None:
-        """The last batch of a copy behind a hole that no cleaner made belongs where that begins, by one wrong bit."""
+        """Move the last batch of a copy behind a hole that no cleaner made where it fills that by one bit, or say so."""
         for number, one in enumerate(self.read):
             copy = self._copies[one.copy]
             if copy.is_carved or one.log.next_base is not None or one.facts.is_renamed:
@@ -569,8 +569,10 @@ class PartitionSalvage:
             ends = [other.facts.last + 1 for other in self.read if other.copy != one.copy and other.facts.last]
             own, limit = _copy_log(one, one.log.base, self._end_of(one)), self._options.limits.max_batch_bytes
             wrong = wrong_behind_hole(own, is_lost, max(ends, default=0), limit)
-            if wrong is not None:
-                self._again(number, [wrong])
+            if wrong is not None and wrong.is_wrong:
+                self._again(number, [wrong.finding])
+            elif wrong is not None:
+                self.notes.append(wrong.note)
 
     def _bounds(self, one: ReadLog) -> tuple[int | None, int | None]:
         """The base offset of a log, and where the next one begins or it is known to end; None where nothing tells."""
