@@ -474,7 +474,8 @@ class _Search:
         ends |= end in self._untold  # damage has left nothing of the next one but its name
         begins = whole.has_holes or first in witnesses or self._begins_at(first, room)
         meets = (ends or (is_open_at_end and not is_open_at_start)) and (begins or is_open_at_start)
-        has_neighbour = room.has_before or room.after is not None or first in self._starts
+        is_before = any(end <= one < name for one in self._untold)  # it comes before a log that tells nothing itself
+        has_neighbour = room.has_before or room.after is not None or first in self._starts or is_before
         may_have_holes = whole.has_holes and base in witnesses
         is_exchanged = base in found and found[base].base == name
         can_be = is_free and room.floor <= name < (room.after or name + 1)
