@@ -108,6 +108,14 @@ def test_the_end_of_a_log_is_known_though_another_one_bears_a_higher_name(tmp_pa
     assert rescued(tmp_path).offsets == list(range(61))
 
 
+def test_a_log_comes_before_one_that_tells_nothing_and_has_a_lower_name(tmp_path: Path) -> None:
+    """Its last batch is damaged, and no checkpoint has an epoch."""
+    write(tmp_path / "b0" / PARTITION, {name(80): _bytes(*parts(0, 12), part(12, 1).broken()), name(13): b""})
+    made = rescued(tmp_path)
+    assert made.offsets == list(range(12))
+    assert made.exit == 3
+
+
 # --- zeros --------------------------------------------------------------------------------------------------
 def test_zeros_that_go_on_over_a_base_offset_give_a_log_no_name(tmp_path: Path) -> None:
     some = parts(1000, 1020)
@@ -202,6 +210,38 @@ def test_a_batch_with_which_its_epoch_begins_fills_the_end_of_its_log(tmp_path: 
     files[name(0)] = _bytes(some[0], some[1].with_base(9))
     lay(tmp_path, files)
     assert rescued(tmp_path, "--set", "cleanup.policy=compact").offsets == list(range(36, 51))
+
+
+def test_batches_that_adjoin_each_other_are_not_moved_to_fill_a_hole(tmp_path: Path) -> None:
+    """9 is missing, and 14 says 12 by one bit: were 10 and 11..12 one lower, that would explain it as well."""
+    some = [*parts(0, 8), part(8, 1), part(10, 1), part(11, 2), part(14, 1).with_base(12), part(15, 1)]
+    lay(tmp_path, replica([(0, some), (16, parts(16, 30))], epochs=[(0, 0)], end=30))
+    made = rescued(tmp_path, "--set", "cleanup.policy=compact")
+    assert made.offsets == [*range(9), 10, 11, 12, *range(15, 30)]
+    assert made.exit == 3
+    assert not [one for one in patches(tmp_path) if one["action"] == "patch"]
+
+
+# --- losses -------------------------------------------------------------------------------------------------
+def test_damaged_bytes_behind_a_batch_that_reaches_over_the_next_log_are_a_loss(tmp_path: Path) -> None:
+    """No cleaner took them, and the batch before them tells nothing of where they were."""
+    head = [Part(10, 10, -1, message(1, 10, b"v", key=b"k")), Part(11, 11, -1, message(1, 11, b"v", key=b"k"))]
+    tail = [Part(at, at, -1, message(1, at, b"v", key=b"k")) for at in range(12, 20)]
+    broken = head[1].data[:-1] + bytes([head[1].data[-1] ^ 1])
+    files = {name(0): b"", name(8): head[0].with_base(10 + 64).data + broken, name(12): _bytes(*tail)}
+    write(tmp_path / "b0" / PARTITION, files)
+    made = rescued(tmp_path, "--set", "cleanup.policy=compact")
+    assert made.exit == 3
+    assert any(first <= 11 <= last for first, last in made.of("doubtful"))
+
+
+def test_damaged_bytes_with_the_offsets_of_a_log_that_is_empty_are_a_loss_there(tmp_path: Path) -> None:
+    """The names of the two were exchanged, and no CRC vouches for the only batch."""
+    logs = [(0, [_cleaned(5, 7)]), (20, parts(20, 24)), (24, parts(24, 26)), (26, parts(26, 32))]
+    files = replica(logs, epochs=[(0, 0)], end=32)
+    files[name(0)], files[name(24)] = part(24, 2).broken().data, b""
+    lay(tmp_path, files)
+    assert (24, 25) in rescued(tmp_path, "--set", "cleanup.policy=compact").of("doubtful")
 
 
 # --- leader epochs ------------------------------------------------------------------------------------------
