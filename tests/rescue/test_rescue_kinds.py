@@ -10,6 +10,7 @@ from tests.rescue.test_rescue_cases import patches, rescued
 from tests.support.partitions import marker, name, write
 from tests.support.rescue_cases import PARTITION, Part, lay, of_transaction, part, parts, replica, with_log_dir
 from tests.support.segments import TIME, Record, batch, message, wrapper
+from tests.support.whole_lines import run_kdump
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +111,9 @@ def test_the_end_of_a_log_is_known_though_another_one_bears_a_higher_name(tmp_pa
 
 def test_a_log_comes_before_one_that_tells_nothing_and_has_a_lower_name(tmp_path: Path) -> None:
     """Its last batch is damaged, and no checkpoint has an epoch."""
-    write(tmp_path / "b0" / PARTITION, {name(80): _bytes(*parts(0, 12), part(12, 1).broken()), name(13): b""})
+    files = {name(80): _bytes(*parts(0, 12), part(12, 1).broken()), name(13): b""}
+    with_log_dir(tmp_path / "b0", files, end=13)
+    (tmp_path / "b0" / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
     made = rescued(tmp_path)
     assert made.offsets == list(range(12))
     assert made.exit == 3
@@ -262,6 +265,18 @@ def test_what_two_cleaners_left_of_one_batch_is_one_batch_though_it_has_no_recor
     made = rescued(tmp_path, "--set", "cleanup.policy=compact")
     assert made.exit == 0
     assert set(range(12)) - set(made.offsets) <= {4, 5}
+
+
+# --- images -------------------------------------------------------------------------------------------------
+def test_an_epoch_that_a_run_shows_to_begin_has_no_batch_before_that(tmp_path: Path) -> None:
+    """Else all of older epochs would be of another branch than the one batch, which adjoins the next by one bit."""
+    head = [_cleaned(1000, 1001), *parts(1004, 1032), *parts(1032, 1040, 4), *parts(1040, 1052, 7)]
+    tail = [part(1055, 1, 7).with_base(31), *parts(1056, 1070, 8)]
+    (tmp_path / "image").write_bytes(bytes(512) + _bytes(*head, part(1052, 3, 7).broken(), *tail) + bytes(4096))
+    run_kdump(["carve", "image", "--to", "runs"], tmp_path)
+    made = rescued(tmp_path, "--name", PARTITION, sources=["runs"])
+    assert {*range(1004, 1052), *range(1055, 1070)} <= set(made.offsets)
+    assert 31 not in made.offsets
 
 
 # --- transactions -------------------------------------------------------------------------------------------
