@@ -560,7 +560,7 @@ class PartitionSalvage:
             self._again(number, findings)
 
     def _mend_behind_holes(self) -> None:
-        """Move the last batch of a copy behind a hole that no cleaner made where it fills that by one bit, or say so."""
+        """Move the last batch of a copy into a hole before it that no cleaner made, by one wrong bit, or say so."""
         for number, one in enumerate(self.read):
             copy = self._copies[one.copy]
             if copy.is_carved or one.log.next_base is not None or one.facts.is_renamed:

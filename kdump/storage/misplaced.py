@@ -210,9 +210,8 @@ class _Search:
         for name, after in pairwise([*names, layout.LARGEST_OFFSET + 1]):
             if name <= firsts.get(name, name) < after or name in swapped:
                 continue
-            if name == names[0] and firsts[name] in self._starts:  # the log begins where the epochs do
-                continue
-            if any(first == name != other for other, first in firsts.items()):  # that log has this name
+            begins_all = name == names[0] and firsts[name] in self._starts  # the log begins where the epochs do
+            if begins_all or any(first == name != other for other, first in firsts.items()):  # that one has its place
                 continue
             if self._leads_from_name(name, after) or self._fills_by_one_bit(name, after):
                 firsts[name] = name

@@ -42,11 +42,11 @@ class BehindHole(TupleValue):
     def note(self) -> str:
         """The sentence that says that nobody knows."""
         one = self.batch
-        stands, ends = f"offsets {one.first}..{one.last}", self.first + one.last - one.first
+        ends = self.first + one.last - one.first
         return (
-            f"{self.log}: its last batch has {stands}, behind a hole that no cleaner made: what was there is lost, or "
-            f"one bit of its base offset is wrong, and its records are {self.first}..{ends}; it stays as it is: compare "
-            "with another replica"
+            f"{self.log}: offsets {one.first}..{one.last} of its last batch lie behind a hole that no cleaner made: "
+            f"what was there is lost, or one bit of the base offset is wrong, and they are {self.first}..{ends}; it "
+            "stays as it is: compare with another replica"
         )
 
 

@@ -3,7 +3,7 @@
 | kind | reason |
 |-|-|
 | a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
-| the last base offset of a log with a hole | one bit explains the hole, or a loss does, which is told; no end is known |
+| the last base offset behind a hole | one bit explains that, or a loss does, which is told; no end is known |
 | the last base offset | nothing knows the end, or files that are older than the batch: one segment's room is free |
 | a base offset in an image | the same for the batches right beside it; of others only that they stand elsewhere |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
@@ -17,9 +17,9 @@
 | a loss of a compacted topic | a batch gone without a byte or a file of it, below where a cleaner was in any copy |
 | a loss at the ends | it lay below the log start of a copy, or where no file tells that there was a log |
 | a loss that is none | it lies below where one of the copies begins: retention looks the same |
-| what is told | a batch out of place that a cleaner of one copy has written anew is told, though its records are written |
+| what is told | a batch out of place that a cleaner of one copy wrote anew is told, though its records are written |
 | what stays out | a cleaner has taken it in another copy; or no later batch of its copy is written |
-| a batch out of place | alone in its log, and in no other copy, it fills the room of its wrong name: either is wrong |
+| a batch out of place | alone in its log, and in no other copy, it fills the room of its wrong name |
 | a refusal | the only log bears a name above its batches: of another partition; the chosen copy ends below the start |
 """
 
