@@ -219,7 +219,8 @@ class LineWriter:
         spots = self._missing.spots(first, last)
         if not spots and not self._work.end_evidence.lacks_log(first, last):
             told = (one for _, _, one in self._missing.verdicts(first, last))
-            if not self._work.is_between_runs(first, last) and all(one.shows_no_loss for one in told):
+            is_between = self._work.is_between_runs(first, last) or self._work.is_between_copies(first, last)
+            if not is_between and all(one.shows_no_loss for one in told):
                 return None
         codes = tuple(dict.fromkeys(code for spot in spots for code in spot.because))
         return MissingRange(first, last, codes)

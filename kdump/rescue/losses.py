@@ -45,14 +45,26 @@ def spots_of(
     at, places = 0, facts.places if cut is None else [*facts.places, cut]
     while at < len(places):
         k = bisect_left(runs.starts, places[at].position)
-        low = runs.lasts[k - 1] + 1 if k else start
-        high = runs.firsts[k] - 1 if k < len(runs) else None if end is None else end - 1
+        before = (runs.lasts[j] for j in range(k - 1, -1, -1))  # a run that reaches over the next log says nothing
+        low = next((last + 1 for last in before if end is None or last < end), start)
+        highs = [runs.firsts[k] - 1] if k < len(runs) else []
+        high = min([*highs, *(() if end is None else (end - 1,))], default=None)
         bound = runs.starts[k] if k < len(runs) else None
         stop = at
         while stop < len(places) and (bound is None or places[stop].position < bound):
             stop += 1
         yield from _between(path, places[at:stop], low, high)
+        for place in places[at:stop]:
+            if _is_of_other_log(place, start, end):  # the name may be wrong as well: then it stood there
+                yield _range_of(path, place, place.offset or 0, place.last_offset or 0)
         at = max(stop, at + 1)
+
+
+def _is_of_other_log(place: BadBytes, start: int, end: int | None) -> bool:
+    """Whether a whole header has offsets, all of them below its log, or in the next one."""
+    if not place.is_batch or not place.is_exact or place.is_odd or place.offset is None or place.last_offset is None:
+        return False
+    return place.last_offset < start or (end is not None and place.offset >= end)
 
 
 def _between(path: str, places: Sequence[BadBytes], low: int, high: int | None) -> Iterator[MissingRange]:

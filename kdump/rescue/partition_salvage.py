@@ -216,6 +216,23 @@ class PartitionSalvage:
         firsts, reached = self._holes_in_runs
         return not last <= reached[bisect_right(firsts, first)]
 
+    def is_between_copies(self, first: int, last: int) -> bool:
+        """Tell whether missing offsets lie behind some copies and before the others: no cleaner of one took them."""
+        return not (self.is_of_runs or self._reach_of_copies.has_all(first, last))
+
+    @cached_property
+    def _reach_of_copies(self) -> RangeSet:
+        """The offsets from the beginning of each copy up to its last batch."""
+        found = RangeSet()
+        for number in range(len(self._copies)):
+            own = [one for one in self.read if one.copy == number]
+            begins = [one.facts.first for one in own if one.facts.first is not None]
+            begins += [one.log.base for one in own if one.log.base is not None and not one.facts.is_renamed]
+            ends = [one.facts.last for one in own if one.facts.last is not None]
+            if ends:
+                found.add(min(begins), max(ends))
+        return found
+
     @cached_property
     def _holes_in_runs(self) -> tuple[list[int], list[int]]:
         """The first offset of each hole in a log, ascending; before each, and at last, the highest offset so far."""
@@ -500,19 +517,21 @@ class PartitionSalvage:
             return
         ends = [(one.facts.first, one.facts.last) for one in self.read]
 
-        def others(own: ReadLog) -> Iterator[CopyLog]:
-            base, stop = own.log.base or 0, NEVER if own.log.next_base is None else own.log.next_base
+        def others(own: CopyLog) -> Iterator[CopyLog]:
+            base, stop = own.base or 0, own.stop
             for other, (first, last) in zip(self.read, ends, strict=True):
                 if other.copy != own.copy and first is not None and last is not None and first < stop and last >= base:
                     known = None if other.facts.is_renamed else other.log.base
                     yield _copy_log(other, known, other.log.next_base)
 
         for number, one in enumerate(self.read):
-            if self._copies[one.copy].is_carved or one.log.base is None or one.facts.is_renamed:
+            if self._copies[one.copy].is_carved or one.log.base is None:
                 continue
-            own = _copy_log(one, one.log.base, one.log.next_base)
+            is_named = not one.facts.is_renamed and one.log.misplaced is None  # else by its batches, if at all
+            own = _copy_log(one, *((one.log.base, one.log.next_base) if is_named else (None, None)))
             limit = self._options.limits.max_batch_bytes
-            given = wrong_base_offsets(own, partial(others, one), limit, partial(self._end_of, one))
+            end = partial(self._end_of, one) if is_named else unknown
+            given = wrong_base_offsets(own, partial(others, own), limit, end)
             if given:
                 self._again(number, given)
 
@@ -541,7 +560,7 @@ class PartitionSalvage:
             self._again(number, findings)
 
     def _mend_behind_holes(self) -> None:
-        """The last batch of a copy behind a hole that no cleaner made belongs where that begins, by one wrong bit."""
+        """Move the last batch of a copy into a hole before it that no cleaner made, by one wrong bit, or say so."""
         for number, one in enumerate(self.read):
             copy = self._copies[one.copy]
             if copy.is_carved or one.log.next_base is not None or one.facts.is_renamed:
@@ -550,8 +569,10 @@ class PartitionSalvage:
             ends = [other.facts.last + 1 for other in self.read if other.copy != one.copy and other.facts.last]
             own, limit = _copy_log(one, one.log.base, self._end_of(one)), self._options.limits.max_batch_bytes
             wrong = wrong_behind_hole(own, is_lost, max(ends, default=0), limit)
-            if wrong is not None:
-                self._again(number, [wrong])
+            if wrong is not None and wrong.is_wrong:
+                self._again(number, [wrong.finding])
+            elif wrong is not None:
+                self.notes.append(wrong.note)
 
     def _bounds(self, one: ReadLog) -> tuple[int | None, int | None]:
         """The base offset of a log, and where the next one begins or it is known to end; None where nothing tells."""

@@ -3,8 +3,9 @@
 Inside a run both neighbours of a batch judge its base offset, as in any log. At its edges there is one, and a run has
 no name, no index and no checkpoint. What is left: a batch is wrong that stands among others of its epoch, that lies
 behind what follows it in the image, or farther from its neighbour than a segment reaches; so is one that has several of
-older epochs between itself and the rest of its epoch. It belongs where it adjoins its neighbour, or fills a hole, if
-one bit takes it there, or the same bytes stand there. It stays out where nothing tells.
+older epochs between itself and the rest of its epoch, or that lies before where a run shows that this began. It belongs
+where it adjoins its neighbour, or fills a hole, if one bit takes it there, or the same bytes stand there. It stays out
+where nothing tells.
 
 Strategy: an edge that adjoins its neighbour is right, and most do. Only for the others all logs are walked once more.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from heapq import nlargest
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
@@ -170,6 +171,13 @@ class RunEdges:
         for first, number, run in self._epochs:
             self._starts.setdefault(run.epoch, []).append((first, number))
         self._reach = list(accumulate((run.last for _, _, run in self._epochs), max))
+        # where an epoch has begun right behind an older one, by several of its batches: none of it lies before
+        self._begun = {
+            run.epoch: run.first
+            for one in read
+            for before, run in pairwise(one.facts.epochs)
+            if before.epoch < run.epoch and before.last + 1 == run.first and run.batches >= _SEVERAL
+        }
         self._edge_at = {(edge.batch.log, edge.batch.position): edge for edge in self._edges}
 
     def findings(self) -> Iterator[tuple[int, Finding]]:
@@ -183,7 +191,7 @@ class RunEdges:
             one, path = edge.batch, self._read[edge.batch.log].log.path
             is_far = edge.is_alone and not edge.adjoined and self._is_above_all(one, layout.MAX_INT)
             is_out = edge.contradicts or is_far or self._is_contradicted(edge, seen)
-            is_wrong = is_out or self._is_before_older(one, seen)
+            is_wrong = is_out or self._is_before_older(one, seen) or one.last < self._begun.get(one.epoch, 0)
             places = [place for place in seen.there if self._may_be_at(edge, place, seen)]
             if not places and len(seen.same) == 1 and (is_wrong or self._is_outside(edge, *seen.same)):
                 places, is_wrong = list(seen.same), True  # no producer writes so late again

@@ -236,7 +236,7 @@ def read_log(
         next_base=None,
         known_end=unknown,
         hints=hints,
-        given=given if base is None else (),
+        given=given,
         follow_producers=follow_producers,
     )
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches

@@ -227,7 +227,16 @@ class Copy:
 
     @cached_property
     def bases(self) -> list[int]:
-        """Base offsets of the segments in its directory, also of those that are not read; none of runs."""
+        """Base offsets of the segments in its directory, also of those that are not read; none of runs.
+
+        A log under the name of another segment counts as what it is.
+        """
+        moved = {} if self.is_carved else misplaced_in(self.directory)
+        return sorted(moved[name].base if name in moved else name for name in self._names)
+
+    @property
+    def _names(self) -> list[int]:
+        """The same by the names of the logs."""
         return [] if self.is_carved else self.directory.listing.regular_bases
 
     @property
@@ -239,7 +248,7 @@ class Copy:
     def unread(self) -> int:
         """The number of segments in its directory that the user did not name where others were named, as files."""
         names = {os.path.basename(log.path) for log in self.logs}
-        paths = (self.directory.path_of(base, FileKind.LOG) for base in self.bases)
+        paths = (self.directory.path_of(name, FileKind.LOG) for name in self._names)
         return sum(os.path.basename(path) not in names for path in paths)
 
     @property

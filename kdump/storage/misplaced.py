@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.base_offset.fold import unknown
-from kdump.format.batch.header_judge import is_one_bit
+from kdump.format.batch.header_judge import OFFSET_BITS, is_one_bit, one_bit_from
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.kinds import FileKind
@@ -165,6 +165,17 @@ class _Whole(TupleValue):
     has_holes: bool  # offsets are missing inside
     is_open: tuple[bool, bool]  # it may begin before its span, or end behind it: a batch there is damaged
     epochs: tuple[int, int]
+    second: int | None = None  # the first offset of its second batch; None where nobody knows
+
+    @property
+    def is_one_moved(self) -> bool:
+        """Whether one bit of its first batch explains that this lies below the name, where all others lie above."""
+        name, first, _ = self.span
+        if self.second is None or not first < name <= self.second:
+            return False
+        stored = self.first_last if self.epochs[0] < 0 else first  # magic 0 and 1 have no epoch
+        moved = (other - stored for other in one_bit_from(stored, OFFSET_BITS))
+        return any(name <= first + by and self.first_last + by < self.second for by in moved)
 
     def begun_at(self, names: Iterable[int]) -> _Whole:
         """Return it as the segment of a name inside its first batch, where one is: so begins the log of a new leader.
@@ -199,7 +210,8 @@ class _Search:
         for name, after in pairwise([*names, layout.LARGEST_OFFSET + 1]):
             if name <= firsts.get(name, name) < after or name in swapped:
                 continue
-            if name == names[0] and firsts[name] in self._starts:  # the log begins where the epochs do
+            begins_all = name == names[0] and firsts[name] in self._starts  # the log begins where the epochs do
+            if begins_all or any(first == name != other for other, first in firsts.items()):  # that one has its place
                 continue
             if self._leads_from_name(name, after) or self._fills_by_one_bit(name, after):
                 firsts[name] = name
@@ -418,7 +430,9 @@ class _Search:
             first, header = _first_at(opened, position), _header(opened, position)
             if first is not None and header is not None and first <= last:
                 is_open = position > 0, end != opened.size or last_position in over
-                return _Whole(_Span(name, first, last + 1), header.last, lacks, is_open, (epoch, last_epoch))
+                span, epochs = _Span(name, first, last + 1), (epoch, last_epoch)
+                second = _first_at(opened, right[1][0]) if len(right) > 1 else None
+                return _Whole(span, header.last, lacks, is_open, epochs, second)
         return None
 
     # --- where it belongs -----------------------------------------------------------------------------------
@@ -448,6 +462,9 @@ class _Search:
         is_free = not any(name < one <= first for one in self._untold)  # no other log begins between
         if is_free and room.floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
             return None  # its name can be right
+        is_met = (room.has_before and room.floor == first) or first in self._starts
+        if whole.is_one_moved and not (is_theirs[base] or first in witnesses or is_met):
+            return None  # of the first batch alone the base offset may be wrong
         closed_at = self._directory.closed_at if room.after is None else None
         if closed_at is not None and closed_at < end:
             return None
@@ -456,7 +473,8 @@ class _Search:
         ends |= end in self._untold  # damage has left nothing of the next one but its name
         begins = whole.has_holes or first in witnesses or self._begins_at(first, room)
         meets = (ends or (is_open_at_end and not is_open_at_start)) and (begins or is_open_at_start)
-        has_neighbour = room.has_before or room.after is not None or first in self._starts
+        is_before = any(end <= one < name for one in self._untold)  # it comes before a log that tells nothing itself
+        has_neighbour = room.has_before or room.after is not None or first in self._starts or is_before
         may_have_holes = whole.has_holes and base in witnesses
         is_exchanged = base in found and found[base].base == name
         can_be = is_free and room.floor <= name < (room.after or name + 1)

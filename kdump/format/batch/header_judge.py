@@ -25,15 +25,20 @@ A witness is what tells the value otherwise. Each knows a part of the log only, 
 | the same bytes in another copy | where they lie between the same batches | `rescue.base_offset` |
 | the same in an image | the same | `rescue.run_edges` |
 | messages inside a wrapper of magic 0 | its own offset: a CRC covers them | `rescue.scanned_log` |
-| a policy without compaction | that each offset was there | `rescue.base_offset.behind_holes` |
-| all batches of a log together | the name of the log | `storage.misplaced` |
+| a policy without compaction | that each offset was there; alone it moves nothing | `rescue.base_offset.behind_holes` |
+| all batches of a log together | the name of the log; the first one alone does not | `storage.misplaced` |
 
 Lengths and magics need no price: the CRC is right with one value of them (`framing`). The end of a transaction has
 witnesses of its own (`kdump.broker.producer.proven_ends`). Neighbours need none either: values that lie one behind the
 other ascend, or they are no explanation.
 
 So a field stays as it is where one thing alone is against it, unless that is a witness that nothing explains. It is
-wrong where it costs more than another value; what it was is known where no third value costs about as little.
+wrong where it costs more than another value; what it was is known where no third value costs about as little. A batch
+whose field is wrong, and of which nobody knows what it was, stays out with a row, or patch-header refuses.
+
+An example: batches 0..3, 4..7, 72..75, 12..15. That 72 was 8, one bit away, costs 4. That 72 is right costs a bit of
+the batch behind, 4, and a hole, 8..71, that no cleaner made, 6. So it was 8. Had nothing come behind it, and did no
+file know the end, the hole would be all that is against it: it stays, and both is told.
 
 Read on: the prices; `field_cost`, what one field costs by its bits; `ascending`, which adds up what a row of batches
 costs with the values that each may have.

@@ -40,7 +40,7 @@ def wrong_base_offsets(
     That may be the offset in its header, where that was taken for wrong: the finding then expects what it found.
 
     Args:
-        own: the log; its base offset is known.
+        own: the log; without a base offset where its name is wrong.
         others: gives the logs of other copies that may have its batches.
         max_batch_bytes: of a larger batch only the header is read.
         end: tells where the log ends as far as anything tells it; a batch that reaches over that is looked for.

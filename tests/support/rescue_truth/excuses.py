@@ -3,6 +3,7 @@
 | kind | reason |
 |-|-|
 | a base offset | no other copy has the batch; where it seems to belong its neighbours leave room, and the known end |
+| the last base offset behind a hole | one bit explains that, or a loss does, which is told; no end is known |
 | the last base offset | nothing knows the end, or files that are older than the batch: one segment's room is free |
 | a base offset in an image | the same for the batches right beside it; of others only that they stand elsewhere |
 | a leader epoch | no other copy and no file of epochs knows it, and it falls neither from the batch before nor behind |
@@ -13,12 +14,12 @@
 | a mix | no file begins a newer epoch at or before the foreign batch; none is left at its offsets, or newer before it |
 | a fate | a cleaned log lost the marker without a byte of it, and no transaction index knows of it or of a later one |
 | a loss | a cleaner has taken the record in one of the copies |
-| a loss of a compacted topic | a batch gone without a byte or a file of it, in any copy, looks like a cleaned one |
+| a loss of a compacted topic | a batch gone without a byte or a file of it, below where a cleaner was in any copy |
 | a loss at the ends | it lay below the log start of a copy, or where no file tells that there was a log |
 | a loss that is none | it lies below where one of the copies begins: retention looks the same |
-| what is told | a batch out of place that a cleaner has written anew is told, though its records are written |
+| what is told | a batch out of place that a cleaner of one copy wrote anew is told, though its records are written |
 | what stays out | a cleaner has taken it in another copy; or no later batch of its copy is written |
-| a batch out of place | alone in its log it fills the room of its wrong name: the name is wrong, or its base offset |
+| a batch out of place | alone in its log, and in no other copy, it fills the room of its wrong name |
 | a refusal | the only log bears a name above its batches: of another partition; the chosen copy ends below the start |
 """
 
@@ -111,7 +112,8 @@ def _fits(truth: Truth, one: Placed, read: Read) -> bool:
     if is_named and read.base < segment_of(one.path):
         return False
     adjoins = any(one.was.last + 1 == other.was.base for other in behind)
-    adjoins |= any(other.was.last + 1 == one.was.base for other in before) and (bool(behind) or end > 0)
+    # the bit alone may be wrong, or a loss be before it: where nothing is behind it the known end decides
+    adjoins |= any(other.was.last + 1 == one.was.base for other in before) and (bool(behind) or known > 0)
     if adjoins and not truth.case.cluster.style.is_compacted:
         return False
     # elsewhere the same offsets are another batch's
@@ -127,7 +129,7 @@ def _is_in_its_place(truth: Truth, one: Placed, read: Read, other: Placed) -> bo
 
 def _is_stale(truth: Truth, one: Placed, other: Placed) -> bool:
     """Whether another batch is of an older branch that ended: that tells nothing of the offsets of a newer one."""
-    return other.was.epoch < one.header[1] and other.ident not in truth.line
+    return other.was.epoch < one.was.epoch and other.ident not in truth.line
 
 
 def epoch(truth: Truth, key: Ident, told: int) -> bool:
@@ -277,13 +279,22 @@ def is_cleaned(truth: Truth, one: Placed) -> bool:
 
 
 def is_anew(truth: Truth, one: Placed) -> bool:
-    """Whether a batch out of place has bytes that no copy has where it belongs: a cleaner has written it anew."""
-    same = (other for other in truth.intact if other.ident == one.ident and other.has_base)
-    return not one.has_base and not any(other.was.entries == one.was.entries for other in same)
+    """Whether a batch out of place has other bytes than every copy has where it belongs: a cleaner was at one of them.
+
+    Kdump knows it by its bytes, and these are nowhere else.
+    """
+    same = [other.was.entries for other in truth.intact if other.ident == one.ident and other.has_base]
+    is_cleaned = truth.case.cluster.style.is_compacted and bool(same)
+    return is_cleaned and not one.has_base and one.was.entries not in same
 
 
 def fills_its_wrong_name(truth: Truth, one: Placed) -> bool:
-    """Whether a batch, the only one that is left of its log, fits exactly where the wrong name of that has it."""
+    """Whether a batch, the only one that is left of its log, fits exactly where the wrong name of that has it.
+
+    No other copy has it where it belongs: that would decide.
+    """
+    if any(other.ident == one.ident and other.has_base and other.copy != one.copy for other in truth.intact):
+        return False
     names = sorted(segment_of(path) for path in truth.case.copies[one.copy].logs)
     name = segment_of(one.path)
     alone = [other for other in truth.placed if (other.copy, other.path) == (one.copy, one.path) and other.is_intact]
@@ -302,15 +313,21 @@ def traced_offsets(truth: Truth) -> set[int]:
 
 
 def _vanished(truth: Truth) -> set[int]:
-    """The offsets of batches that a copy has lost without a byte or a file of them: there a cleaner may have been."""
+    """The offsets of batches that a copy has lost without a byte or a file of them, where a cleaner may have been.
+
+    That is below what some copy shows of one: the entry of its checkpoint, or a batch that lacks records.
+    """
     there = {(one.copy, one.was.base) for one in truth.placed}
+    passed = [copy.replica.dirty or 0 for copy in truth.case.copies]
+    passed += [one.was.last + 1 for one in truth.intact if len(one.was.entries) <= one.was.last - one.was.base]
     return {
         at
         for number, copy in enumerate(truth.case.copies)
         for segment in copy.replica.segments
         if ("dropped batches", name(segment.base)) in copy.damages
+        if ("dropped log", name(segment.base)) not in copy.damages
         for batch in segment.batches
-        if (number, batch.base) not in there
+        if (number, batch.base) not in there and batch.last < max(passed)
         for at in range(batch.base, batch.last + 1)
     }
 
@@ -332,9 +349,14 @@ def _known(truth: Truth, branch: Set[Ident], written: Set[int]) -> tuple[int, in
 
 
 def is_under_a_wrong_name(truth: Truth, one: Placed) -> bool:
-    """Whether all logs of a copy have names that its batches lie below: of another partition they may look the same."""
+    """Whether all logs of a copy have names that its batches lie below: of another partition they may look the same.
+
+    No log of it bears a name between the two: that would tell that this one comes before.
+    """
     mine = [other for other in truth.placed if other.copy == one.copy]
-    return truth.runs is None and all(other.was.base < segment_of(other.path) for other in mine)
+    names = [segment_of(path) for path in truth.case.copies[one.copy].logs]
+    is_below = all(other.was.base < segment_of(other.path) for other in mine)
+    return truth.runs is None and is_below and not any(one.was.base < base < segment_of(one.path) for base in names)
 
 
 def is_chosen_below_the_start(truth: Truth) -> bool:

@@ -31,11 +31,7 @@ KNOWN: dict[str, Known] = {
     "wrong-offset": Known(
         SALVAGES, 7000790, "a log before it and the end tell a name and a base offset that are both wrong"
     ),
-    "unsaid-loss": Known(SALVAGES, 8200674, "damaged bytes under a wrong name show that no cleaner took their offsets"),
     "untold-moved": Known(SALVAGES, 8100858, "zeros that go on over a base offset do not hide the batch behind them"),
-    "told-and-written": Known(
-        SALVAGES, 8204242, "the same bytes elsewhere tell which of two batches at one offset is wrong"
-    ),
     "carve-wrong-offset": Known(CARVES, 250003, "two runs of one batch that adjoin in the image are neighbours"),
     "carve-refused": Known(
         CARVES, 200105, "runs that only adjoin in the image are no log, where another run lies between"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.format.batch.gap import MOST_IN_BYTE
@@ -70,7 +71,8 @@ def _cost_between(
     """What it costs that batches between two right ones are wrong, or missing.
 
     Those that fill what lies between these belong there, however many are wrong: else one of them would lie in a place
-    that leaves too little for the others.
+    that leaves too little for the others. But not where two of them adjoin each other as they are: each bears the other
+    out, and no damage moves both by the same.
 
     Args:
         before: what lies before all.
@@ -87,7 +89,8 @@ def _cost_between(
     if is_lost or first is None or last is None or any(one.batch.first is None for one in between):
         return cost
     free = first - last - 1
-    if free == sum(one.batch.span + 1 for one in between):
+    are_borne = any(one.batch.last + 1 == other.batch.first for one, other in pairwise(between))
+    if free == sum(one.batch.span + 1 for one in between) and not are_borne:
         return min(cost, _WRONG + len(between))
     is_wrapper = right is not None and right.first is None  # where it begins nobody knows
     return cost + _HOLE if free > 0 or is_wrapper else cost
@@ -148,7 +151,8 @@ def that_fill_the_end(
             or (ends.next_base is not None and (sum(costs) <= INVENTED if all(costs) else not one.is_lost))
         )
         reaches = any(one.batch.last >= ends.known for one in waiting[-count:])
-        if count == 1 and ends.next_base is not None and one.batch.begin < begin and not _is_left(left, one.batch):
+        is_below = count == 1 and ends.next_base is not None and one.batch.begin < begin
+        if is_below and (begins(one.batch.epoch, begin) or not _is_left(left, one.batch)):
             reaches |= one.may_be or leads_up(begin)  # else the name of the log may be wrong as well
         # then these files may be older than it, where more than one bit is wrong
         is_behind = ends.next_base is None and ends.known in firsts
