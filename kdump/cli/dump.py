@@ -269,8 +269,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     FILE is a log, an index, a producer or KRaft snapshot, a checkpoint or any other file of a broker; DIR means its
     files in order. Nothing is ever created, changed or locked. Findings go to stderr; kdump explain CODE tells what a
-    code means. Exit status: 0 done, 3 errors found, 5 something could not be read, 10 no such file, or no Kafka files
-    in a directory, 2 wrong use.
+    code means.
     """
     compat = given["compat"]
     paths = selected(given, _paths(given["files"], given["paths"], compat))

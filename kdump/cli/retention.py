@@ -117,8 +117,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a partition directory or a log.dir. Nothing is ever created, changed or locked. The settings of a topic are
     not in its files: they are read from the __cluster_metadata-0 of its log.dir; else give them with --config or --set,
-    or name that directory too. Without any of these nobody knows what goes. Exit status: 0 done, 3 damage was found, 5
-    something could not be read or is not known, 6 both, 10 no such file, 2 wrong use.
+    or name that directory too. Without any of these nobody knows what goes.
     """
     paths = selected(given, [os.fspath(path) for path in given["paths"]])
     outcome = _RetentionStatus(given["fail_on"], compat=False)

@@ -207,9 +207,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Check files of a broker for damage: what is wrong, where, since which offset, and what to do.
 
     PATH is a partition directory, a log.dir, a file, or a broker's server.properties. Nothing is ever created, changed
-    or locked, and a broker may run meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code. Exit
-    status: 0 no error found, 3 errors found, 5 something could not be read, 6 both, 10 no such file, 12 refused,
-    2 wrong use.
+    or locked, and a broker may run meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code.
     """
     if not given["paths"] and not given["accept"]:
         _say_what_is_here()

@@ -23,7 +23,7 @@ from tests.support.runs import FIXTURES, run_kdump
 
 PACKAGE = Path(kdump.__file__).parent
 IN_THE_TREE = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-PAGES = ("kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")
+PAGES = ("kdump.1", "kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")
 
 
 def explain(*names: str) -> str:
