@@ -80,7 +80,7 @@ _TOP_KEYS = 20
     "--full-at",
     group="What is asked",
     metavar="SIZE",
-    help="Say too how fast it grew, over which span, and when it has SIZE: 500G, 2T.",
+    help="Show too how fast it grew, over which span, and when it has SIZE: 500G, 2T.",
 )
 @broker_option
 @option(

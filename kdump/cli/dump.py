@@ -224,7 +224,7 @@ _KINDS = (
     "--fate",
     group="What is shown",
     is_flag=True,
-    help="Say what became of each record: its transaction, newer ones, retention.",
+    help="Show what became of each record: its transaction, newer ones, retention.",
 )
 @option(
     "--config", group="The broker", metavar="FILE", help="Topic and broker settings for --fate, as Java properties."

@@ -42,7 +42,7 @@ from kdump.storage.names import OFFSETS_TOPIC
     "--lag",
     group="What is asked",
     is_flag=True,
-    help="Say how far behind commits are, where the partitions' logs are at hand.",
+    help="Show how far behind commits are, where the partitions' logs are at hand.",
 )
 @format_option
 @option(

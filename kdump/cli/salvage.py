@@ -194,7 +194,7 @@ def _preferred(given: dict[str, Any]) -> str | None:
         which = (
             f"it lies in one: {option_with('--prefer', around)}"
             if around
-            else (f"say one as it was named: {option_with('--prefer', list(dict.fromkeys(given['sources'])))}")
+            else (f"name one as it was given: {option_with('--prefer', list(dict.fromkeys(given['sources'])))}")
         )
         raise click.UsageError(f"--prefer {escape(wanted)}: is none of the sources; {which}")
     return wanted

@@ -38,7 +38,7 @@ from kdump.storage.paths import base_name
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Show what state transactions are in, which are open, what they block, and which hang.
 
-    PATH is a log.dir or a partition directory; without __transaction_state among them nobody can tell what hangs. Of
+    PATH is a log.dir or a partition directory; without __transaction_state it is unknown what hangs. Of
     several copies of a partition the newest is read. Nothing is ever created, changed or locked.
     """
     bar = bar_of("transactions", quiet=given["quiet"])

@@ -79,7 +79,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     wanted = [given["to_offset"] is not None, given["to_position"] is not None, given["at_damage"]]
     if sum(wanted) != 1:
-        message = "say where to cut: --to-offset N, --to-position N or --at-damage"
+        message = "name the place of the cut: --to-offset N, --to-position N or --at-damage"
         raise click.UsageError(message, click.get_current_context())
     demand_quarantine(given)
     path = os.fspath(given["path"])

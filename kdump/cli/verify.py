@@ -112,7 +112,7 @@ _TABLES = ("findings", "segments", "losses")
     "--start",
     group="What is checked",
     type=click.Choice(["auto", "clean", "unclean", "full", "all"]),
-    help="Say what a broker will do at its next start; auto: after the shutdown that there was.",
+    help="Show what a broker will do at its next start; auto: after the shutdown that there was.",
 )
 @partition_options
 @option("--replicas", group="Input", is_flag=True, help="The paths are replicas of each other: compare them as well.")
