@@ -221,14 +221,24 @@ def documented(name: str) -> dict[str, tuple[str, str]]:
     return {tag.split(" ")[0]: (tag, text) for tag, text in tags.items()}
 
 
+COMMON = "OPTIONS OF MANY COMMANDS"
+
+
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_a_page_has_the_options_of_its_command_and_no_other(name: str) -> None:
     assert set(documented(name)) == set(options(PAGE_OF[name]))
 
 
+@cache
+def common() -> dict[str, str]:
+    """Return the text of each option that kdump.1 explains for many commands."""
+    return {tag.split(" ")[0]: text for tag, text in entries(section("kdump.1", COMMON)).items()}
+
+
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_a_page_says_what_an_option_takes(name: str) -> None:
-    for option, (tag, text) in documented(name).items():
+    for option, (tag, said) in documented(name).items():
+        text = common()[option] if COMMON in said else said
         known = options(PAGE_OF[name])[option]
         is_flag = known.is_flag or known.count
         assert (" " in tag) != is_flag, tag
