@@ -361,7 +361,9 @@ def test_lost_offsets_are_no_status_0_though_only_checkpoints_know_them(tmp_path
         run = run_kdump(["verify", "logs", *options], tmp_path)
         assert run.exit == status
         assert "98 offsets lost, 2 warnings" in flat(run.stdout)
-        assert "(number of records unknown); only checkpoints know them (K01), as after a truncation" in flat(run.stdout)
+        assert "(number of records unknown); only checkpoints know them (K01), as after a truncation" in flat(
+            run.stdout
+        )
     for layout, line in (
         ("text", b"LOST     plain-0 "),
         ("lines", b"LOST\tlogs/plain-0\n"),
