@@ -35,7 +35,7 @@ def explain(*names: str) -> str:
 @pytest.mark.parametrize("name", ["X02", "x02", "index-zeros", "INDEX-ZEROS"])
 def test_a_finding_is_known_by_code_and_name_in_any_case(name: str) -> None:
     text = explain(name)
-    assert text.startswith("X02 index-zeros (warning, or note)\n\n  The offset index ends in entries of zeros")
+    assert text.startswith("X02 index-zeros (warning, or note)\n\n  The offset index ends in zeros")
     assert "\n  Broker: A search meets the zeros" in text
     assert "\n  Now: kdump reindex builds it from the log" in text
     assert "\n    warning X02 index-zeros index-x02-zeros/" in text
