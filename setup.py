@@ -31,7 +31,7 @@ _LINKED = ["-Wl,-z,relro,-z,now", "-Wl,-z,noexecstack"] if _IS_LINUX else []
 _LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 _OLDEST = 3, 11  # Python: the first whose limited API has buffers; requires-python in pyproject.toml says it, too
 _SHARED = "kdump.format.kernels._kdump_memoryview"
-_EXPLAINED = ("kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")  # pages that `kdump explain` reads
+_EXPLAINED = ("kdump.1", "kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")  # of these `kdump` shows parts
 
 
 class BuildPython(build_py):

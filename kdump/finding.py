@@ -171,16 +171,16 @@ class Code(Enum):
            Trait.URGENT, Trait.NOT_ALL_READ)
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or remove the file, if you are sure",
            Trait.KNOWN_BATCHES, Trait.LOST_AS_ERROR, Trait.ONLY_LOST, Trait.ALSO_ERROR, Trait.ALSO_WARNING)
-    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index its mtime is used", "rebuild the index before a broker starts",
+    F09 = ("index-missing", Severity.WARNING, "the file is missing: without an offset index a segment is recovered, without a time index its mtime is used", "rebuild the index before a broker starts",
            Trait.REINDEX, Trait.ALSO_ERROR, Trait.ALSO_NOTE)
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica",
            Trait.TRUNCATE, Trait.COPIED_AS_TEXT)
 
     F11 = ("odd-directory", Severity.ERROR, "this is not a partition directory: a broker does not start while it is here", "move it out of the log directory")
-    F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both{ends}", "move one of them out of its log directory")
+    F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both{ends}", "move one copy out of its log directory")
     F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica",
            Trait.CAUSE)
-    F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness",
+    F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before the indexes are rebuilt: they are the only evidence of the old end",
            Trait.CAUSE, Trait.WITNESSED, Trait.KEEPS_INDEXES, Trait.ONLY_LOST)
     F15 = ("segment-foreign", Severity.ERROR, "this is {what}: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica",
            Trait.CAUSE, Trait.KEEPS_INDEXES)
@@ -382,11 +382,11 @@ class Code(Enum):
            Trait.REINDEX, Trait.PRODUCER_STATE)
 
     A07 = ("marker-missing", Severity.ERROR, "producer {producer} aborted a transaction by a marker at offset {last}, where no batch is: it is lost, and readers of committed data see this transaction as open, or committed, once this index is rebuilt",
-           "do not rebuild this index, it is the only witness; see what another replica has: kdump verify --replicas DIR OTHER",
+           "do not rebuild this index: it is the only evidence; see what another replica has: kdump verify --replicas DIR OTHER",
            Trait.RESTORED)
 
-    A08 = ("end-missing", Severity.ERROR, "producer {producer} began this transaction at offset {begun}, so the one before it, from offset {offset} on, had ended: that marker is lost, at {ends}; nobody can tell whether it was a COMMIT or an ABORT, and once this index is rebuilt that transaction is aborted",
-           "do not rebuild this index, it is the only witness; see what another replica has: kdump verify --replicas DIR OTHER",
+    A08 = ("end-missing", Severity.ERROR, "producer {producer} began this transaction at offset {begun}, so the one before it, from offset {offset} on, had ended: that marker is lost, at {ends}; whether it was a COMMIT or an ABORT is unknown, and once this index is rebuilt that transaction is aborted",
+           "do not rebuild this index: it is the only evidence; see what another replica has: kdump verify --replicas DIR OTHER",
            Trait.RESTORED)
 
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker {does}", "none needed: a broker builds it again from an older one and the log; its next start takes longer",
@@ -482,7 +482,7 @@ class Finding(Row, name="finding"):
         Kind.FLAG, "these bytes belong to no batch: each gap has exactly one such finding", default=False
     )
     offset: int | None = column(
-        Kind.OFFSET, "first one concerned, as stored or by the neighbours; null where nobody knows", default=None
+        Kind.OFFSET, "first one concerned, as stored or by the neighbours; null where unknown", default=None
     )
     last_offset: int | None = column(Kind.OFFSET, "last one concerned, likewise", default=None)
 

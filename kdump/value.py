@@ -98,7 +98,7 @@ if not TYPE_CHECKING:  # to a type checker they are what they stand for
             lacking, known = cls._fields[len(values) :], cls._defaults | named
             filled = (*values, *[known[field] for field in lacking if field in known])
             if len(filled) != len(cls._fields) or not named.keys() <= set(lacking):
-                raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}: each of them once")
+                raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}: each once")
             return filled
 
         @classmethod

@@ -12,8 +12,8 @@ _HINTS = {
     "missing": "see whether the path is right, and whether the volume is mounted",
     "permission": "read it as the user that the broker runs as, or as root",
     "directory": "name a file, or a partition directory or log.dir as such",
-    "type": "say what the file is with kind=, for example kind='log'",
-    "base": "say the base offset with base_offset=",
+    "type": "name the kind of the file with kind=, for example kind='log'",
+    "base": "give the base offset with base_offset=",
 }
 
 

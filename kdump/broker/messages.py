@@ -103,7 +103,7 @@ MESSAGES = (
     ),
     BrokerMessage(
         r"Map failed|OutOfMemoryError: Map", "java.lang.OutOfMemoryError", "0.8 to 4.4",
-        "the system has no room for more mapped indexes: raise vm.max_map_count; no file is damaged by it",
+        "the system cannot map more indexes: raise vm.max_map_count; no file is damaged by it",
         "", ("du", "LOGDIR"),
     ),
     # --- transaction indexes and producers

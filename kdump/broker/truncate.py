@@ -201,7 +201,7 @@ def _open_transactions(done: Recovered) -> list[str]:
     if not still:
         return []
     what = f"{len(still)} transactions are" if len(still) > 1 else "1 transaction is"
-    then = "after the cut, kdump transactions --hanging of the log.dir tells which of them nothing will end"
+    then = "after the cut, kdump transactions --hanging of the log.dir shows which ones nothing will end"
     return [f"{what} open at the new end: readers of committed data stop at offset {min(still)}; {then}"]
 
 

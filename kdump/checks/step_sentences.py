@@ -66,7 +66,7 @@ class StepKind(Enum):
         ),
     )
     HOLD = (
-        "the start that is coming takes away, hides or gives out again what is intact, or was",
+        "the start that is coming takes away, hides or reuses what is intact, or was",
         "do not start the broker: it {what}",
     )
     MEND = "K04, K05 that keep the partition from loading", "{files}: {code}: {remedy}"
@@ -86,19 +86,16 @@ class StepKind(Enum):
     SALVAGE = "the same, where none has", "{what} to a new directory{but}"
     JOIN = (
         "the same in several replicas that were compared",
-        (
-            "writes all that is intact in any of these replicas to a new directory, once for all of them, and says how "
-            "to put it in place"
-        ),
+        ("writes all that is intact in any of these replicas to one new directory, and says how to put it in place"),
     )
     STOP_WRITERS = "D01", "stop those who write to {path}: its replicas contradict each other"
     PREFER = (
         "D01",
         "makes one partition by the records of the replica named for SOURCE, and says what of the others stays out",
     )
-    NOTHING = "missing offsets that nobody has", "nothing to do: a broker serves the rest"
+    NOTHING = "missing offsets that no replica has", "nothing to do: a broker serves the rest"
     GIVE_UP = (
-        "the same, where the start gives them out again",
+        "the same, where the start reuses them for new records",
         (
             "nothing to do but to look for what is lost, in backups and on other volumes; where it is nowhere, start "
             "the broker all the same: it serves the rest"
@@ -240,7 +237,7 @@ class Harm(Value):
         done += [f"does not serve {refused}, whose topic id is of another topic"] if self.refused else []
         done += [f"discards {counted(self.discarded, 'record')} that can be read today"] if self.discarded else []
         done += [f"hides {counted(self.hidden, 'record')} that can be read today"] if self.hidden else []
-        done += [f"gives {_told(self.again)} out again"] if self.again else []
+        done += [f"reuses {_told(self.again)} for new records"] if self.again else []
         done += [f"takes away what alone tells of lost logs ({_told(self.witnesses)})"] if self.witnesses else []
         return " and ".join(done)
 

@@ -145,7 +145,7 @@ def is_bare(directory: PartitionDir) -> bool:
     return is_raft_log and not directory.log_bases and not directory.listing.has(FileKind.QUORUM_STATE.value)
 
 
-_MOVE_ONE = "move one of them out of its log directory"
+_MOVE_ONE = "move one copy out of its log directory"
 
 
 def _brokers_differ(directories: list[DirectoryCheck], options: VerifyOptions) -> Iterator[Item]:

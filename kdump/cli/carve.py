@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     group="Input",
     multiple=True,
     metavar="LOGDIR",
-    help="Say which partition of this log.dir a run belongs to; repeatable.",
+    help="The partition of this log.dir that a run belongs to; repeatable.",
 )
 @option(
     "--min-batches",
@@ -71,8 +71,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Find all whole batches in images of disks, block devices, cores, or files of any kind.
 
     Each run of batches that follow each other becomes a file run-NNNNN-OFFSET.log in DIR, and DIR/carve.jsonl says what
-    they are; `kdump salvage DIR --to ...` makes a partition of them. An IMAGE is only read. Exit status: 0 done, found
-    or not, 5 something could not be read, 10 no such image, 12 DIR refused, 13 writing failed, 2 wrong use.
+    they are; `kdump salvage DIR --to ...` makes a partition from these. An IMAGE is only read.
     """
     from kdump.rescue.carve import CarveOptions, carve
     from kdump.rows.carved import CarvedRun

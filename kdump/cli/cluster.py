@@ -60,9 +60,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Show which brokers, topics, leaders, configurations and users a cluster had, and what changed.
 
     PATH is a log.dir with __cluster_metadata-0, or that directory; of several copies the newest is read. Secrets are
-    not shown. Nothing is ever created, changed or locked. Exit status: 0 done, 3 damage was found, or something lies
-    where it should not (--check), 5 something could not be read or no PATH has the metadata log, 6 both, 10 no such
-    file, 2 wrong use.
+    not shown. Nothing is ever created, changed or locked.
     """
     is_default = click.get_current_context().get_parameter_source("at") is click.core.ParameterSource.DEFAULT
     if given["at_offset"] is not None and not is_default:

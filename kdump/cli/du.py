@@ -80,7 +80,7 @@ _TOP_KEYS = 20
     "--full-at",
     group="What is asked",
     metavar="SIZE",
-    help="Say too how fast it grew, over which span, and when it has SIZE: 500G, 2T.",
+    help="Show too how fast it grew, over which span, and when it has SIZE: 500G, 2T.",
 )
 @broker_option
 @option(
@@ -115,7 +115,6 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a log.dir, a partition directory or a file. The rows add up to the sizes of all files below it; the last
     row is what belongs to no topic. Beside a partition stands what retention frees now and next. Nothing is changed.
-    Exit status: 0 done, 3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
     from kdump.usage.run import usage
 

@@ -224,7 +224,7 @@ _KINDS = (
     "--fate",
     group="What is shown",
     is_flag=True,
-    help="Say what became of each record: its transaction, newer ones, retention.",
+    help="Show what became of each record: its transaction, newer ones, retention.",
 )
 @option(
     "--config", group="The broker", metavar="FILE", help="Topic and broker settings for --fate, as Java properties."
@@ -269,8 +269,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     FILE is a log, an index, a producer or KRaft snapshot, a checkpoint or any other file of a broker; DIR means its
     files in order. Nothing is ever created, changed or locked. Findings go to stderr; kdump explain CODE tells what a
-    code means. Exit status: 0 done, 3 errors found, 5 something could not be read, 10 no such file, or no Kafka files
-    in a directory, 2 wrong use.
+    code means.
     """
     compat = given["compat"]
     paths = selected(given, _paths(given["files"], given["paths"], compat))

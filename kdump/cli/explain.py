@@ -41,12 +41,11 @@ def command(names: tuple[str, ...]) -> None:
     or several lines; - reads them from standard input, which is not read without that.
 
     Upper and lower case are the same. A word that is both the name of a finding and a key shows both. Without a name
-    the codes and the runbooks are listed. Exit status: 0 done, 2 the manual has no such entry, or wrong use.
+    the codes and the runbooks are listed.
     """
     from kdump.render.text.manual import entries, headings, runbook
 
-    columns = columns_of(sys.stdout)
-    width = 80 if columns is None else min(columns, _WIDEST)
+    columns, width = _widths()
     shown: dict[str, None] = {}  # a code and its name have one entry
     for name in names:
         text = _from_stdin() if name == _STDIN else name
@@ -54,7 +53,34 @@ def command(names: tuple[str, ...]) -> None:
         if not found:
             raise click.UsageError(f"the manual has nothing by the name of {_unknown(text)}")
         shown.update(dict.fromkeys(found))
-    text = "\n\n".join(shown) or "\n".join(headings())
+    _show("\n\n".join(shown) or "\n".join(headings()), columns, width)
+
+
+def show_topic(name: str) -> bool:
+    """Show what all commands have in common about something, from kdump.1.
+
+    Args:
+        name: as `kdump help` takes it: statuses, limits, ...
+
+    Returns:
+        Whether there is such a topic.
+    """
+    from kdump.render.text.manual import TOPICS, topic
+
+    if name not in TOPICS:
+        return False
+    columns, width = _widths()
+    _show(topic(name, width), columns, width)
+    return True
+
+
+def _widths() -> tuple[int | None, int]:
+    """The columns of the terminal, None without one, and those to wrap at."""
+    columns = columns_of(sys.stdout)
+    return columns, 80 if columns is None else min(columns, _WIDEST)
+
+
+def _show(text: str, columns: int | None, width: int) -> None:
     if columns is not None:  # examples are whole lines of other commands, else
         text = "\n".join(fitted(line, width) for line in text.split("\n"))
     answer(text)

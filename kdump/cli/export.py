@@ -146,8 +146,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Write batches, records, findings, commits and more as Parquet, JSON or CSV, by topic and partition.
 
     PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
-    interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
-    something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 12 refused, 2 wrong use.
+    interrupted resumes when the same command is run again.
     """
     demand_update(given)
     named, roots = selected_roots(given, [os.fspath(path) for path in given["paths"]])

@@ -103,8 +103,7 @@ def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (
     PATH is a partition directory, one log, or a log.dir with --topic or --topic-partition: each partition answers, on a
     line that begins with its name. OFFSET is a number, earliest or latest, or - for one question on each line of stdin.
     The answer is the batch that a broker sends to a consumer who asks for this offset, and the first record in it at or
-    after the offset. Exit status: 0 found, 10 nothing there in any partition, 3 damage or an unsound index met on the
-    way, 5 something could not be read, or a log.dir without a selection, 2 wrong use.
+    after the offset.
     """
     _run("find-offset", path, offset, offset_query, given, times=False)
 
@@ -134,9 +133,7 @@ def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (clic
 
     PATH is a partition directory, one log, or a log.dir with --topic or --topic-partition: each partition answers, on a
     line that begins with its name. TIME is ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, yesterday (all
-    UTC unless a zone is written), now-2h, max, earliest or latest, or - for one question on each line of stdin. Exit
-    status: 0 found, 10 nothing there in any partition, 3 damage or an unsound index met on the way, 5 something could
-    not be read, or a log.dir without a selection, 2 wrong use.
+    UTC unless a zone is written), now-2h, max, earliest or latest, or - for one question on each line of stdin.
     """
     if given["reset_csv"]:
         _demand_reset(time, given)

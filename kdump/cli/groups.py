@@ -42,7 +42,7 @@ from kdump.storage.names import OFFSETS_TOPIC
     "--lag",
     group="What is asked",
     is_flag=True,
-    help="Say how far behind commits are, where the partitions' logs are at hand.",
+    help="Show how far behind commits are, where the partitions' logs are at hand.",
 )
 @format_option
 @option(
@@ -56,9 +56,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Show committed offsets, now or at a past time.
 
     PATH is a log.dir, or a partition directory of __consumer_offsets or __share_group_state; of several copies of a
-    partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 found, 10 nothing found, or
-    no such file, 3 found, and there is damage, 5 something could not be read, or the partition that must have it is not
-    here, 6 nothing found, and there is damage, 12 a group cannot be in the file of a reset, 2 wrong use.
+    partition the newest is read. Nothing is ever created, changed or locked.
     """
     if given["reset_csv"] and (given["diff"] or given["layout"] != "text"):
         raise click.UsageError("--reset-csv has a layout of its own: it goes with neither --diff nor another --format.")

@@ -108,11 +108,10 @@ TASKS = {
     },
     "More": {
         "completion": "Print the completion script of a shell.",
-        _HELP: "Show every option of a command: kdump help COMMAND.",
+        _HELP: "Show every option of a command: kdump help verify.",
     },
 }
 """The commands by what one wants, and what each does: the overview loads none of them."""
-
 _KERNELS = (
     "api._rows",
     "broker.cleaner._cleaning",
@@ -230,6 +229,11 @@ class _Commands(click.Group):
             if len(args) == 1 or args[1].startswith("-"):
                 answer(ctx.get_help())
                 ctx.exit()
+            if args[1] not in _COMMANDS:
+                from kdump.cli.explain import show_topic  # reads the manual
+
+                if show_topic(args[1]):
+                    ctx.exit()
             args = [args[1], "--help"]
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):

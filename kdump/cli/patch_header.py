@@ -46,9 +46,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a log, a partition directory or a log.dir. Without --apply nothing is changed, and what would be is
     shown. At most 17 bytes of a batch are changed. Where a field could have more than one value, nothing in that
-    partition is changed; its other logs can be named one by one. Exit status: 0 done, or nothing to do; 7 something
-    would be changed; 3 errors that this does not mend; 10 no partition there; 11 in use; 12 refused; 13 failed and
-    nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    partition is changed; its other logs can be named one by one.
     """
     demand_quarantine(given)
     given["paths"] = selected(given, [os.fspath(path) for path in given["paths"]])

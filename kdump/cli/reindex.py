@@ -81,9 +81,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Rebuild missing or corrupt indexes, byte for byte as a broker does when it recovers the segment.
 
     PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what
-    would be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to
-    do; 7 something would be changed; 3 errors that this does not mend; 10 no partition there; 11 in use; 12
-    refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    would be is shown. Logs are never changed, and sound indexes are left alone.
     """
     demand_quarantine(given)
     given["paths"] = selected(given, given["paths"])

@@ -88,9 +88,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     all log.dirs of a broker together: one tells what another has lost. Mended are indexes, header fields that can
     have one value only, producer snapshots, leader epochs, partition.metadata, checkpoints of offsets,
     meta.properties, and zero bytes behind the last batch of a log that another one continues. Nothing is made up:
-    what neither the batches nor the broker's own files tell is left alone, and listed with what to do. Exit status: 0
-    done, or nothing to do; 7 something would be changed; 3 errors that this does not mend; 10 no partition there; 11 in
-    use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    what neither the batches nor the broker's own files tell is left alone, and listed with what to do.
     """
     demand_quarantine(given)
     _check_cluster_id(given["cluster_id"])

@@ -36,8 +36,7 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     """Resume a repair, reindex, truncate or patch-header that was interrupted, and check the result.
 
     JOURNAL is the journal.json of its quarantine, or the directory that holds it. Several are resumed one by one,
-    the oldest first. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in use, 12 refused, 13 failed
-    and nothing was changed, 14 failed again, 2 wrong use.
+    the oldest first.
     """
     from kdump.repair.journal import newest_first
 
@@ -89,9 +88,7 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
     JOURNAL is the journal.json of its quarantine, or the directory that holds it; a repair prints the command. Without
     --apply nothing is changed, and what would be restored is shown. A quarantine stands for the one repair in it; of
     several it lists the commands. Several JOURNALs are taken back one by one, the newest first. Every file gets back
-    its bytes, its owner, its permissions and its times. Refused when somebody else has changed the files since. Exit
-    status: 0 done, or nothing to do, 7 something would be restored, 10 no such journal, 11 in use, 12 refused, 13
-    failed and nothing was changed, 14 failed: undo again, 2 wrong use.
+    its bytes, its owner, its permissions and its times. Refused when somebody else has changed the files since.
     """
     from kdump.repair.journal import newest_first
 

@@ -72,7 +72,10 @@ _OFFSET = click.IntRange(min=0, max=MAX_LONG)
     "--now", group="The broker", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]"
 )
 @option(
-    "--compaction", group="What is asked", is_flag=True, help="Say too what the cleaner may clean, and whether it does."
+    "--compaction",
+    group="What is asked",
+    is_flag=True,
+    help="Show too what the cleaner may clean, and whether it does.",
 )
 @option(
     "--pass",
@@ -117,8 +120,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a partition directory or a log.dir. Nothing is ever created, changed or locked. The settings of a topic are
     not in its files: they are read from the __cluster_metadata-0 of its log.dir; else give them with --config or --set,
-    or name that directory too. Without any of these nobody knows what goes. Exit status: 0 done, 3 damage was found, 5
-    something could not be read or is not known, 6 both, 10 no such file, 2 wrong use.
+    or name that directory too. Without any of these it is unknown what goes.
     """
     paths = selected(given, [os.fspath(path) for path in given["paths"]])
     outcome = _RetentionStatus(given["fail_on"], compat=False)

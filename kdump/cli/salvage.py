@@ -134,9 +134,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     SOURCE is a partition directory, a log, a directory of runs that kdump carve has made, or a log.dir; several are
     copies of the same partitions. Sources are only read. The result, DIR/TOPIC-N, is what a broker loads without a
-    repair; DIR/TOPIC-N.salvage.jsonl says what became of every offset. Exit status: 0 nothing is lost, 3 something
-    is lost or doubtful, 5 something could not be read, 6 both, 10 no batch was found, 12 refused, 13 writing failed,
-    2 wrong use.
+    repair; DIR/TOPIC-N.salvage.jsonl says what became of every offset.
     """
     given["sources"] = [path for path, _ in expanded(map(os.fspath, given["sources"]))]
     outcome = _SalvageStatus(given["fail_on"], compat=False)
@@ -196,7 +194,7 @@ def _preferred(given: dict[str, Any]) -> str | None:
         which = (
             f"it lies in one: {option_with('--prefer', around)}"
             if around
-            else (f"say one as it was named: {option_with('--prefer', list(dict.fromkeys(given['sources'])))}")
+            else (f"name one as it was given: {option_with('--prefer', list(dict.fromkeys(given['sources'])))}")
         )
         raise click.UsageError(f"--prefer {escape(wanted)}: is none of the sources; {which}")
     return wanted

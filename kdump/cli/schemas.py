@@ -64,9 +64,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Show which schemas a registry has: subjects, versions, ids, references, settings, and what was deleted.
 
     PATH is a log.dir with _schemas, the partition directory of a registry's log, a directory of schema files, or one
-    file. The log is read as the registry loads it; deleted schemas stay. Nothing is fetched from a network. Exit
-    status: 0 found, 10 no schema was found, or no such file, 3 damage was found, 5 something could not be read, 2 wrong
-    use.
+    file. The log is read as the registry loads it; deleted schemas stay. Nothing is fetched from a network.
     """
     from kdump.state.schemas import schemas
 

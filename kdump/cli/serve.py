@@ -108,9 +108,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Serve log files to any Kafka client, read-only.
 
     PATH is a log.dir or a partition directory, of one broker or of many; of several copies of a partition the best is
-    served. No request changes a byte anywhere: who produces, creates or deletes is refused. There is no TLS and nobody
-    is asked for a password: without --listen only this machine connects. Ctrl-C ends it. Exit status: 130 ended by
-    Ctrl-C, 143 by SIGTERM, 10 no such path, or nothing to serve, 5 it cannot listen there, 2 wrong use.
+    served. No request changes a byte anywhere: who produces, creates or deletes is refused. There is no TLS and
+    no password: without --listen only this machine connects. Ctrl-C ends it.
     """
     listen = _address("--listen", given["listen"])
     advertise = None if given["advertise"] is None else _address("--advertise", given["advertise"])

@@ -38,11 +38,8 @@ from kdump.storage.paths import base_name
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Show what state transactions are in, which are open, what they block, and which hang.
 
-    PATH is a log.dir or a partition directory; without __transaction_state among them nobody can tell what hangs. Of
-    several copies of a partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 found
-    (with --hanging: none hangs), 3 found, and there is damage (with --hanging: one hangs), 10 nothing found, or no such
-    file, 6 nothing found, and there is damage, 5 something could not be read, or __transaction_state is not here, 2
-    wrong use.
+    PATH is a log.dir or a partition directory; without __transaction_state it is unknown what hangs. Of
+    several copies of a partition the newest is read. Nothing is ever created, changed or locked.
     """
     bar = bar_of("transactions", quiet=given["quiet"])
     paths = [os.fspath(path) for path in given["paths"]]

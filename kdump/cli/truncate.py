@@ -75,13 +75,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a partition directory, or a log. Batches are never rewritten: the one that has the offset or the byte
     goes as a whole. Without --apply nothing is changed, and what would be is shown. The first remedy is another
-    replica: what is cut here, followers will lose too. Exit status: 0 done, or nothing to do; 7 something would be
-    cut; 3 errors are left, or lie before the cut; 10 no partition there; 11 in use; 12 refused; 13 failed and
-    nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    replica: what is cut here, followers will lose too.
     """
     wanted = [given["to_offset"] is not None, given["to_position"] is not None, given["at_damage"]]
     if sum(wanted) != 1:
-        message = "say where to cut: --to-offset N, --to-position N or --at-damage"
+        message = "name the place of the cut: --to-offset N, --to-position N or --at-damage"
         raise click.UsageError(message, click.get_current_context())
     demand_quarantine(given)
     path = os.fspath(given["path"])

@@ -112,7 +112,7 @@ _TABLES = ("findings", "segments", "losses")
     "--start",
     group="What is checked",
     type=click.Choice(["auto", "clean", "unclean", "full", "all"]),
-    help="Say what a broker will do at its next start; auto: after the shutdown that there was.",
+    help="Show what a broker will do at its next start; auto: after the shutdown that there was.",
 )
 @partition_options
 @option("--replicas", group="Input", is_flag=True, help="The paths are replicas of each other: compare them as well.")
@@ -207,9 +207,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Check files of a broker for damage: what is wrong, where, since which offset, and what to do.
 
     PATH is a partition directory, a log.dir, a file, or a broker's server.properties. Nothing is ever created, changed
-    or locked, and a broker may run meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code. Exit
-    status: 0 no error found, 3 errors found, 5 something could not be read, 6 both, 10 no such file, 12 refused,
-    2 wrong use.
+    or locked, and a broker may run meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code.
     """
     if not given["paths"] and not given["accept"]:
         _say_what_is_here()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _STEPS = "(kdump verify has the steps)"
 _COMMAND = "(kdump verify names the command)"
-_WITNESS = "restore the replica before anything is rebuilt: this index is a witness of what its log has lost"
+_WITNESS = "restore the replica before anything is rebuilt: this index is evidence of what its log has lost"
 
 
 class Remedies:

@@ -182,7 +182,7 @@ class DirectoryLock:
         return os.path.join(os.path.realpath(self._log_dir), LOCK)
 
     def _unknown(self, error: OSError) -> str:
-        why = f"cannot be locked ({error.strerror}), so nobody knows whether a broker is running"
+        why = f"cannot be locked ({error.strerror}), so whether a broker runs is unknown"
         owner = f"{as_owner(self._path)}, or" if isinstance(error, PermissionError) else ";"
         return f"{self._path}: {why}{owner} work on a copy"
 

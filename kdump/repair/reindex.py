@@ -167,7 +167,7 @@ class RecoveredSegments:
 _HELD = 8 * 1024 * 1024  # bytes of new indexes that are kept until they are written; the rest is made again
 _PATCH = "kdump patch-header restores it where it is determined, or --up-to-damage indexes what lies before it"
 
-_WITNESS = "its indexes are the only witness of that, and stay; --force builds them again all the same"
+_WITNESS = "its indexes are the only evidence of that, and stay; --force rebuilds them all the same"
 
 
 class ReindexOptions(Value):

@@ -323,4 +323,4 @@ def _beyond(partition: PartitionDir, outcome: Outcome, end: int) -> Iterator[str
     if snapshots and snapshots[-1].offset > end:
         begin = snapshots[-1].offset
         what = f"the snapshot {snapshots[-1].name} has what offsets below {begin} had done: a broker empties the log"
-        yield f"{what}, goes on at {begin}, and gives out again only what lies from there on (S02)"
+        yield f"{what}, goes on at {begin}, and reuses only what lies from there on (S02)"

@@ -164,7 +164,7 @@ class LineWriter:
             many = "1 byte" if end - begin == 1 else f"{end - begin} bytes"
             self._work.notes.append(
                 f"{one.log.path}: the {many} from byte {begin} on, behind the last batch, are no batch "
-                f"({codes}) and stay out; whether they were records, and of which offsets, nobody can tell"
+                f"({codes}) and stay out; whether they were records, and of which offsets, is unknown"
             )
 
     # --- the fate of transactions ---------------------------------------------------------------------------

@@ -984,12 +984,12 @@ class PartitionSalvage:
         """
         sources = list(dict.fromkeys(self._copies[number].source for number in copies))
         if len(sources) > 1 or len(copies) == 1:
-            return f"Say which counts: {option_with('--prefer', sources)}"
+            return f"Name the one that counts: {option_with('--prefer', sources)}"
         if all(self._copies[number].is_carved for number in copies):
             runs = option_with("--prefer", [self.read[log].log.path for log in copies.values()])
-            return f"All of them are runs in {sources[0]}: name its files as sources, and say which counts: {runs}"
+            return f"All are runs in {sources[0]}: name its files as sources, and the one that counts: {runs}"
         places = option_with("--prefer", list(dict.fromkeys(self._copies[number].path for number in copies)))
-        return f"All of them lie in {sources[0]}: name their directories as sources, and say which counts: {places}"
+        return f"All lie in {sources[0]}: name their directories as sources, and the one that counts: {places}"
 
     @property
     def _each_copy(self) -> dict[int, int]:

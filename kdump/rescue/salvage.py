@@ -281,7 +281,7 @@ def _written(
                 why += f": they lie below the log start offset {below}, and count with --below-log-start"
                 raise RefusalError(f"{work.name}: {why}")
             how = with_paths("verify", work.sources)
-            why += ": it was aborted, or nobody knows where it was"
+            why += ": it was aborted, or its place is unknown"
             raise RefusalError(f"{work.name}: {why}; see what is wrong with them: {how}")
         staging.finish()
     except (OSError, ChangedError, RefusalError):

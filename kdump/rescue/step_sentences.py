@@ -43,14 +43,11 @@ class SalvageStepKind(Enum):
     )
     # --- what is cheaper than all that follows
     # a copy is sound and has all of the result
-    BESIDE = (
-        "{copy} is sound and has all of this: {how}, and nothing else is to be done; only where it cannot lead, go on "
-        "here"
-    )
+    BESIDE = "{copy} is sound and has all of this: {how}, and you are done; go on here only if it cannot lead"
     # one replica is damaged, or several lack something together, and another one may be sound
     OTHERS = (
         "before all that follows, see that no other replica of {partition} is sound; where one is, and lacks nothing "
-        "that {copies} had, {how}, and nothing else is to be done"
+        "that {copies} had, {how}, and you are done"
     )
     # the same; and one that was deleted, and lacks something
     TOGETHER = (
@@ -128,7 +125,7 @@ class SalvageStepKind(Enum):
     )
     # a result
     COPY = (
-        "copy {path}{rows} into the log.dir of each of them, owned by the user that the broker runs as: into all, as a "
+        "copy {path}{rows} into the log.dir of each, owned by the user that the broker runs as: into all, as a "
         "leader without these records would make the others cut them{why}"
     )
     # the log start offset is not that of the first segment
@@ -188,8 +185,8 @@ class SalvageStepKind(Enum):
     )
     # transactions are open at the end of the result
     HANGING = (
-        "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
-        "nobody ends, and the command that aborts them: before you abort one, look at what it wrote"
+        "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) shows the transactions "
+        "that no coordinator ends, and the command that aborts them: before you abort one, look at what it wrote"
     )
 
     def step(self, command: ShellCommand | None = None, /, **words: object) -> ToldStep:

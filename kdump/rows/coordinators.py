@@ -87,7 +87,7 @@ class CommitRow(Row, name="commit"):
         Kind.WORD,
         "where the offset stands in the log, with --lag: sound, belowStart, aboveEnd (out of range: auto.offset.reset "
         "applies), cut (its leader epoch ended below it here), markersOnly (nothing to read), waits (behind the last "
-        "stable offset) or unsubscribed (no member of the group reads the topic); null where nobody can tell",
+        "stable offset) or unsubscribed (no member of the group reads the topic); null where unknown",
     )
     cut_from: int | None = column(
         Kind.OFFSET, "where its leader epoch ended here: what the group read from there on is not here; null for none"
@@ -109,7 +109,7 @@ class ChangeRow(Row, name="change"):
     field: str = column(Kind.WORD, "by the name that it has in JSON")
     before: Any = column(Kind.JSON, "null for absent")
     after: Any = column(Kind.JSON, "null for absent")
-    timestamp: int | None = column(Kind.TIME, "of the record that made it so; null where nobody can tell")
+    timestamp: int | None = column(Kind.TIME, "of the record that made it so; null where unknown")
     offset: int | None = column(Kind.OFFSET, "of the same record")
     stands_out: str = ""  # why somebody should look at it, empty for nothing: a reset, backwards or past the log end
 
@@ -179,7 +179,7 @@ class OpenRow(Row, name="open"):
         Kind.WORD, "in Kafka's words; null where the coordinator does not know the producer"
     )
     coordinator_epoch: int | None = column(Kind.NUMBER, "of the producer's last marker; null for none")
-    hanging: bool | None = column(Kind.FLAG, "no marker will ever come; null where nobody can tell")
+    hanging: bool | None = column(Kind.FLAG, "no marker will ever come; null where unknown")
     why: str = column(Kind.TEXT, "the evidence")
     abort_command: ShellCommand = column(Kind.COMMAND, "that ends it")
     abort_command_before30: ShellCommand = column(Kind.COMMAND, "the same for brokers before 3.0")

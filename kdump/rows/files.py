@@ -57,7 +57,7 @@ class PartitionSummary(Row, name="partitionSummary"):
     errors: int = column(Kind.COUNT, "findings of this severity, those of the checkpoints about it too")
     warnings: int = column(Kind.COUNT, "findings of this severity, those of the checkpoints about it too")
     offsets_lost: int = column(Kind.COUNT, "that readers do not get and that were there")
-    records_lost: int = column(Kind.COUNT, "of them, as far as they can be counted")
+    records_lost: int = column(Kind.COUNT, "in these offsets, as far as they can be counted")
     unread: int = column(Kind.COUNT, "files that could not be read, or not to their end")
     status: str = column(Kind.WORD, "the verdict", words=VERDICTS)
     first_timestamp: int | None = column(Kind.TIME, "the lowest of the segments; null where none has one")

@@ -68,7 +68,7 @@ class LookupAnswer(Row, name="location"):
     partition: str | None = column(
         Kind.PARTITION, "whose answer it is, TOPIC-N; null for a log in a directory of another name", default=None
     )
-    assumed: tuple[str, ...] = column(Kind.TEXT, "what the answer hangs on and nobody said", default=())
+    assumed: tuple[str, ...] = column(Kind.TEXT, "what the answer depends on and was not given", default=())
     no_answer: NoAnswer | None = None  # which kind of no answer it is; None for others, and where there is one
 
     @property

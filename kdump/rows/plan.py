@@ -32,7 +32,7 @@ class Planned(Row, name="plan"):
     directory: str  # as the user wrote it
     operations: tuple[Operation, ...] = column(Kind.ROW, "in the order in which they are made", of=Operation)
     bytes_lost: int = column(Kind.SIZE, "that are cut from logs")
-    records_lost: int = column(Kind.COUNT, "of them, that can be read today")
+    records_lost: int = column(Kind.COUNT, "those cut that can be read today")
     offsets_lost: int = column(Kind.COUNT, "between the old and the new end", default=0)
     log_end_offset_before: int | None = column(
         Kind.OFFSET,

@@ -75,7 +75,7 @@ class TransactionFigures(Row):
     committed: EndedTransactions = column(Kind.ROW, "those that ended so", of=EndedTransactions)
     aborted: EndedTransactions = column(Kind.ROW, "those that ended so", of=EndedTransactions)
     open_count: int = column(Kind.COUNT, "those that did not end")
-    open: tuple[OpenTransactionFigures, ...] = column(Kind.ROW, "the oldest of them", of=OpenTransactionFigures)
+    open: tuple[OpenTransactionFigures, ...] = column(Kind.ROW, "the oldest ones", of=OpenTransactionFigures)
 
 
 class SizeCount(Row):
@@ -90,7 +90,7 @@ class SizeFigures(Row):
 
     count: int = column(Kind.COUNT, "of those that are not null")
     nulls: int = column(Kind.COUNT, "how many are null")
-    size: int = column(Kind.SIZE, "of all of them", key="bytes")
+    size: int = column(Kind.SIZE, "of all together", key="bytes")
     min_size: int | None = column(Kind.SIZE, "null where there are none")
     max_size: int | None = column(Kind.SIZE, "null where there are none")
 

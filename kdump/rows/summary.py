@@ -29,10 +29,10 @@ class RunSummary(Row, name="summary"):
     warnings: int = column(Kind.COUNT, "findings, folded ones included")
     notes: int = column(Kind.COUNT, "findings, folded ones included")
     offsets_lost: int = column(
-        Kind.COUNT, "of losses that are lost or doubtful; of replicas each offset once, if none of them has it"
+        Kind.COUNT, "of losses that are lost or doubtful; of replicas each offset once, if none has it"
     )
     records_lost: int = column(Kind.COUNT, "of the same losses, as far as it can be counted")
-    records_unknown: int = column(Kind.COUNT, "losses whose records nobody can count")
+    records_unknown: int = column(Kind.COUNT, "losses whose number of records is unknown")
     offsets_elsewhere: int = column(Kind.COUNT, "that a replica lacks, and another one has: each once")
     records_elsewhere: int = column(Kind.COUNT, "of the same losses, as far as it can be counted")
     offsets_unexplained: int = column(Kind.COUNT, "of losses that are unexplained")

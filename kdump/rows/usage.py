@@ -10,7 +10,7 @@ class Freeable(Row):
     """What retention frees of a partition, or of several."""
 
     size: int = column(Kind.SIZE, "of the logs that a broker deletes now", key="bytes")
-    segments: int = column(Kind.COUNT, "of them")
+    segments: int = column(Kind.COUNT, "of these logs")
     next_at: int | None = column(Kind.TIME, "when it deletes more, as all is now; null for never")
     next_bytes: int = column(Kind.SIZE, "of the logs that it deletes then")
     why: str | None = column(Kind.WORD, "the reason of what goes now; null where nothing does")

@@ -32,10 +32,10 @@ class Loss(Row, name="loss"):
     length: int | None = column(Kind.SIZE, "of these bytes, 0 for a place between two batches; null for no place")
     offset: int = column(Kind.OFFSET, "the first one")
     last_offset: int = column(Kind.OFFSET, "the last one")
-    records: int | None = column(Kind.COUNT, "that are concerned; null where nobody can count them")
+    records: int | None = column(Kind.COUNT, "that are concerned; null where unknown")
     certainty: Certainty = column(
         Kind.WORD,
-        "lost: no intact bytes of them are here; doubtful: bytes are here that no CRC vouches for, or that a consumer "
+        "lost: no intact bytes are here; doubtful: bytes are here that no CRC vouches for, or that a consumer "
         "cannot read though their CRC is right; unexplained: no batch has them, and nothing here tells whether "
         "compaction or a loss took them; absent: never here, or compacted away",
         words=tuple(one.value for one in Certainty),
@@ -43,7 +43,7 @@ class Loss(Row, name="loss"):
     because: tuple[str, ...] = column(Kind.WORD, "codes of the findings that say why")
     replicas: tuple[str, ...] | None = None  # that have all of them intact; None where replicas were not compared
 
-    @computed(Kind.PATH, "the replicas that have all of them intact; empty where replicas were not compared")
+    @computed(Kind.PATH, "the replicas that have all intact; empty where replicas were not compared")
     def elsewhere(self) -> tuple[str, ...]:
         """The replicas that have all of them intact, as far as any were compared."""
         return self.replicas or ()
@@ -77,7 +77,7 @@ class Duplicate(Row, name="duplicate"):
     offset: int = column(Kind.OFFSET, "the first one")
     last_offset: int = column(Kind.OFFSET, "the last one")
     places: tuple[Place, ...] = column(
-        Kind.ROW, "file and position of each batch that has some of them, in the order of the log", of=Place
+        Kind.ROW, "file and position of each batch that has some, in the order of the log", of=Place
     )
 
     @property
@@ -181,16 +181,16 @@ class Prediction(Row, name="prediction"):
     bytes_lost: int = column(
         Kind.SIZE, "cut off or deleted from logs, before the failure where the partition does not load"
     )
-    records_lost: int = column(Kind.COUNT, "of them, in batches whose CRC is right")
+    records_lost: int = column(Kind.COUNT, "those in batches whose CRC is right")
     hidden_records: int = column(
         Kind.COUNT,
-        "that stay on disk, can be read today, and are outside of the log then; none of them is cut",
+        "that stay on disk, can be read today, and are outside of the log then; none is cut",
         default=0,
     )
     reused_offsets: tuple[int, int] | None = column(
         Kind.OFFSET,
-        "first and last of those that were there before and are given out again, those of damaged batches, of a torn "
-        "one and of an end that is gone too; by the right base offset where one is wrong; null for none",
+        "first and last of those that were there before and are reused for new records, those of damaged batches, of a "
+        "torn one and of an end that is gone too; by the right base offset where one is wrong; null for none",
         default=None,
     )
     bytes_read: int = column(
@@ -199,7 +199,7 @@ class Prediction(Row, name="prediction"):
     cause: LoadFailure | None = column(
         Kind.ROW, "the finding because of which it does not load; null where it loads", of=LoadFailure, default=None
     )
-    assumed: tuple[str, ...] = column(Kind.TEXT, "what the answer hangs on and nobody said", default=())
+    assumed: tuple[str, ...] = column(Kind.TEXT, "what the answer depends on and was not given", default=())
     segments: tuple[SegmentFate, ...] = column(
         Kind.ROW, "what becomes of each; none where it does not load", of=SegmentFate, default=()
     )

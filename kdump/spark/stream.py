@@ -204,7 +204,7 @@ class SegmentStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if options.wanted.has_place(place.origin):
                     key = self._key(place)
                     if key in found:
-                        raise OptionError(f"{one.path}: a copy of {found[key].path}: a stream reads one of them")
+                        raise OptionError(f"{one.path}: a copy of {found[key].path}: a stream reads one copy")
                     found[key] = place
         return found
 

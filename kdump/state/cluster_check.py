@@ -95,7 +95,7 @@ def _given(image: MetadataImage, cluster: str | None, path: str) -> _Given | lis
     meta = log_dir.file(FileKind.META_PROPERTIES)
     if log_dir.node is None:
         why = meta.failure.sentence if meta.failure is not None else f"{meta.path}: it has no node.id"
-        return [*meta.findings, OpenFailure(path, "other", f"{path}: nobody knows whose it is: {why}")]
+        return [*meta.findings, OpenFailure(path, "other", f"{path}: its broker is unknown: {why}")]
     its = _Given(path, log_dir.node, log_dir.property_text("directory.id"), directory.partitions)
     finding = _as_whole(image, cluster, meta.path, its, log_dir.property_text("cluster.id"))
     if finding is not None:

@@ -83,7 +83,7 @@ class SchemaFold:
         kind = found.get("schemaType") or AVRO
         references = references_of(found.get("references"))
         if kind not in SCHEMA_TYPES or references is None:
-            raise OddRecordError("its schema has a language or references that nobody knows")
+            raise OddRecordError("its schema has an unknown language, or unknown references")
         guid = found.get("guid")
         row = SchemaRow(
             subject,

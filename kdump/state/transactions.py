@@ -269,7 +269,7 @@ class Coordinators:
         """Whether it hangs, and the evidence."""
         entry = one.entry
         if not self._numbers:
-            return None, ["no partition of __transaction_state is among the inputs: nobody can tell what its end is"]
+            return None, ["no partition of __transaction_state is among the inputs: its end is unknown"]
         if row is None:
             hanging, why = self._nobody(entry.producer_id)
         else:
@@ -286,7 +286,7 @@ class Coordinators:
                 hanging, why = False, [f"{its} is in {row.state} with this partition: a marker will come"]
             if hanging and not row.exact:
                 left = f"{its} is in {row.state} since {since} by what is left of its log"
-                hanging, why = None, [f"{left}: nobody can tell whether a marker will come"]
+                hanging, why = None, [f"{left}: whether a marker will come is unknown"]
         return hanging, [*why, *self._clocks(one, row)]
 
     def _nobody(self, producer: int) -> tuple[bool | None, list[str]]:

@@ -42,7 +42,7 @@ _ON_ITS_WAY = ("deleted", "swap")
 _SNAPSHOT, _CHECKPOINT = "a producer snapshot is of offset", "a checkpoint of the log.dir has offset"
 _REMOVED = "there is no log for it: a broker removes it"
 _RESTORE = "restore from another replica; do not start the broker before that: it"
-_REMEDY = f"{_RESTORE} removes this file, the only witness"
+_REMEDY = f"{_RESTORE} removes this file, the only evidence"
 _ONLY = "only_witness"  # among the values of a finding: a start takes away what alone tells of a lost log
 
 
@@ -270,13 +270,13 @@ class LogEvidence:
             if base < first or (end is not None and base >= end):
                 continue
             why = f"its indexes have entries up to offset {self.logs[base]}"
-            witness, is_only = "removes its indexes, the only witnesses", True
+            witness, is_only = "removes its indexes, the only evidence", True
             if not (self.has_index(base) or self._directory.log_bases):
                 why = f"there is none, and snapshots and checkpoints know offsets up to {until}"
                 witness, is_only = "makes an empty log", False
             elif not self.has_index(base):
                 why = f"{FileKind.EPOCHS.value} begins at offset {base}, and no broker has raised it to {until + 1}"
-                witness = f"raises {FileKind.EPOCHS.value}, the only witness"
+                witness = f"raises {FileKind.EPOCHS.value}, the only evidence"
             values: dict[str, int | str | None] = {
                 "why": f"the log is missing: {why}",
                 "remedy": f"{_RESTORE} {witness}",

@@ -50,9 +50,9 @@ def demand_ours(path: str, uid: int, mode: int, owners: Collection[int] | None =
     """
     _demand_owner(path, uid, {os.geteuid(), 0} if owners is None else owners, is_file=stat.S_ISREG(mode))
     if mode & OTHERS_WRITE and not (sticky and mode & stat.S_ISVTX):
-        why = f"others may write it (mode {stat.S_IMODE(mode):04o}), so nobody knows who has"
+        why = f"others may write it (mode {stat.S_IMODE(mode):04o}), so who has is unknown"
         closing = ShellCommand("chmod", "go-w", named(path))
-        raise RefusedError(f"{path}: {why}; when you know that nobody changed it: {closing}")
+        raise RefusedError(f"{path}: {why}; when you are sure that it is unchanged: {closing}")
 
 
 def _demand_owner(path: str, uid: int, owners: Collection[int], *, is_file: bool = False) -> None:

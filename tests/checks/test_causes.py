@@ -209,14 +209,14 @@ def test_what_a_broker_has_closed_at_its_end_is_no_stale_copy(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-# --- the only witness -------------------------------------------------------------------------------------------
+# --- the only evidence -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scene", [swapped_logs, stale_copy], ids=lambda scene: scene.__name__)
 def test_reindex_leaves_the_only_witness_unless_it_is_forced(scene: Callable[[Path], None], tmp_path: Path) -> None:
     folder = tmp_path / "data"
     scene(folder)
     refused = run_kdump(["reindex", "data/plain-0"], tmp_path)
     assert refused.exit == 12
-    assert b"only witness" in refused.stderr
+    assert b"only evidence" in refused.stderr
     assert run_kdump(["reindex", "--force", "data/plain-0"], tmp_path).exit in (3, 7)
 
 

@@ -147,7 +147,7 @@ def test_torn_end_is_said_with_the_offsets_that_are_given_out_again(tmp_path: Pa
     last = files[name(4)]
     logs = log_dir(tmp_path, t_0={**files, name(4): last[:-7]})
     at = len(batch(4))
-    again = "offset 5 will be given out again"
+    again = "offset 5 will be reused for new records"
     clean, unclean, full = predicted(logs)
     kept = f"keeps the torn batch at byte {at} of segment 4, and appends behind it; consumers stop there"
     assert prediction_sentences(clean, 5) == [f"loads, end offset 5 (was 6): {kept}", again]
@@ -167,7 +167,7 @@ def test_a_torn_end_is_not_where_the_log_ended_where_a_checkpoint_knows_more(tmp
     for row in predicted(logs):
         assert row.reused_offsets == (5, 8)
         sentences = prediction_sentences(row, 5)
-        assert sentences[-1] == "offsets 5..8 will be given out again"
+        assert sentences[-1] == "offsets 5..8 will be reused for new records"
         assert " (was 9): " in sentences[0]
 
 

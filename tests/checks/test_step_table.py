@@ -258,7 +258,7 @@ def test_while_a_broker_runs_nobody_is_told_to_start_it(tmp_path: Path) -> None:
 
 def test_after_a_clean_shutdown_the_start_keeps_the_torn_batch_and_is_no_option(tmp_path: Path) -> None:
     (block,) = check_blocks(kdump.verify(torn(tmp_path, clean=True)).steps)
-    assert block[0][0].why == "do not start the broker: it gives offsets 295..296 out again"
+    assert block[0][0].why == "do not start the broker: it reuses offsets 295..296 for new records"
     assert (block[0][1].command or "").startswith("kdump verify --replicas ")
     assert block[-1][0].why.startswith("start the broker all the same: ")
 

@@ -23,7 +23,7 @@ from tests.support.runs import FIXTURES, run_kdump
 
 PACKAGE = Path(kdump.__file__).parent
 IN_THE_TREE = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-PAGES = ("kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")
+PAGES = ("kdump.1", "kdump-findings.7", "kdump-json.5", "kdump-runbooks.7")
 
 
 def explain(*names: str) -> str:
@@ -35,7 +35,7 @@ def explain(*names: str) -> str:
 @pytest.mark.parametrize("name", ["X02", "x02", "index-zeros", "INDEX-ZEROS"])
 def test_a_finding_is_known_by_code_and_name_in_any_case(name: str) -> None:
     text = explain(name)
-    assert text.startswith("X02 index-zeros (warning, or note)\n\n  The offset index ends in entries of zeros")
+    assert text.startswith("X02 index-zeros (warning, or note)\n\n  The offset index ends in zeros")
     assert "\n  Broker: A search meets the zeros" in text
     assert "\n  Now: kdump reindex builds it from the log" in text
     assert "\n    warning X02 index-zeros index-x02-zeros/" in text

@@ -12,6 +12,7 @@ from kdump.cli.main import TASKS, kdump
 from kdump.cli.options.help import GROUPS, Command, Option
 from kdump.cli.options.help import option as grouped
 from kdump.cli.options.help import options as several
+from kdump.render.text.manual import TOPICS
 from tests.support.runs import run_kdump
 from tests.support.terminal import run_in_terminal
 
@@ -153,6 +154,22 @@ def test_there_are_two_ways_to_the_whole_help_of_a_command(name: str, tmp_path: 
     asked = [run_kdump(args, tmp_path) for args in ([name, "--help"], ["help", name])]
     assert {(run.exit, run.stdout, run.stderr) for run in asked} == {(0, asked[0].stdout, b"")}
     assert asked[0].stdout.startswith(f"Usage: kdump {name} [OPTIONS] ".encode())
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_what_all_commands_have_in_common_is_a_topic_of_help(topic: str, tmp_path: Path) -> None:
+    run = run_kdump(["help", topic], tmp_path)
+    assert (run.exit, run.stderr) == (0, b"")
+    assert run.stdout.decode().splitlines()[0] == TOPICS[topic]
+    assert max(map(len, run.stdout.decode().splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_repeats_no_statuses_and_no_limits(name: str) -> None:
+    said = " ".join(help_of(name, 80).split())
+    assert "Exit status:" not in said
+    if COMMANDS[name].usual:  # type: ignore[attr-defined]
+        assert "Exit statuses: kdump help statuses. Limits: kdump help limits" in said
 
 
 def test_help_of_what_is_no_command_names_the_nearest_one(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from tests.support.runs import FIXTURES, run_kdump
 from tests.support.schema_logs import log_dir, registered
 from tests.support.segments import Record, varint
 from tests.support.sources import texts, trees
-from tests.support.verify_runs import FOLDERS, NOT_AS_NAMED, STAGED, below, shown_by
+from tests.support.verify_runs import FOLDERS, STAGED, below, shown_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -221,14 +221,24 @@ def documented(name: str) -> dict[str, tuple[str, str]]:
     return {tag.split(" ")[0]: (tag, text) for tag, text in tags.items()}
 
 
+COMMON = "OPTIONS OF MANY COMMANDS"
+
+
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_a_page_has_the_options_of_its_command_and_no_other(name: str) -> None:
     assert set(documented(name)) == set(options(PAGE_OF[name]))
 
 
+@cache
+def common() -> dict[str, str]:
+    """Return the text of each option that kdump.1 explains for many commands."""
+    return {tag.split(" ")[0]: text for tag, text in entries(section("kdump.1", COMMON)).items()}
+
+
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_a_page_says_what_an_option_takes(name: str) -> None:
-    for option, (tag, text) in documented(name).items():
+    for option, (tag, said) in documented(name).items():
+        text = common()[option] if COMMON in said else said
         known = options(PAGE_OF[name])[option]
         is_flag = known.is_flag or known.count
         assert (" " in tag) != is_flag, tag
@@ -315,13 +325,6 @@ def test_an_entry_names_the_commands_that_mend_and_no_other(code: Code) -> None:
     (lines,) = (lines for heading, lines in explained().items() if heading.startswith(f"{code.name} "))
     named = re.findall(r"\bkdump ([a-z][a-z-]+)", entries(lines)["Now:"])
     assert {*named} & {*REPAIR_COMMANDS.values()} == {*code.repairs}
-
-
-def test_the_page_has_the_same_exceptions_as_the_tests_of_verify() -> None:
-    """Damage that is told by another code than it is named for, or by none, and why."""
-    table = entries(section(FINDINGS, "WHAT IS TOLD OTHERWISE"))
-    expected = {name: f"{', '.join(told.split()) or 'nothing'}: {why}." for name, (told, why) in NOT_AS_NAMED.items()}
-    assert {name: text.strip() for name, text in table.items()} == expected
 
 
 def examples(lines: list[Line]) -> Iterator[str]:

@@ -170,7 +170,7 @@ def test_of_runs_that_contradict_each_other_a_file_is_chosen(tmp_path: Path) -> 
     assert run_kdump(["carve", "image", "--to", "runs"], tmp_path).exit == 0
     refused = run_kdump(["salvage", "runs", "--to", "out", "--name", PARTITION], tmp_path)
     assert refused.exit == 12
-    assert b"All of them are runs in runs: name its files as sources, and say which counts: --prefer" in refused.stderr
+    assert b"All are runs in runs: name its files as sources, and the one that counts: --prefer" in refused.stderr
     runs = sorted(str(one.relative_to(tmp_path)) for one in (tmp_path / "runs").glob("run-*"))
     for number, (run, value) in enumerate(((runs[0], b"old"), (runs[2], b"new"))):
         made = run_kdump(

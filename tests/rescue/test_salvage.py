@@ -562,7 +562,7 @@ def test_before_all_replicas_are_replaced_a_person_sees_whether_another_one_is_s
     assert asked.why.startswith(f"before all that follows, see that no other replica of {topic}-0 is sound; where one")
     how = "fetches the rest" if topic != "plain" else "Kafka replicates it"
     assert f"lacks nothing that {told} had, " in asked.why
-    assert asked.why.endswith(f"{how}, and nothing else is to be done")
+    assert asked.why.endswith(f"{how}, and you are done")
     assert str(asked.command) == f"kdump verify --replicas {' '.join(sources)} OTHER"
     assert together.why.startswith("where none is sound, salvage all replicas together")
     assert str(together.command) == f"kdump salvage {' '.join(sources)} OTHER --to DIR"
@@ -1295,7 +1295,7 @@ def test_a_contradiction_of_log_directories_names_the_source_to_paste(tmp_path: 
     args = ["salvage", "broker1", "broker2/", "--to", "out"]
     done = run_kdump(args, tmp_path)
     assert done.exit == 12
-    assert done.stderr.decode().endswith("Say which counts: --prefer broker1 or --prefer broker2/\n")
+    assert done.stderr.decode().endswith("Name the one that counts: --prefer broker1 or --prefer broker2/\n")
     done = run_kdump([*args, "--prefer", "broker1/plain-0"], tmp_path)
     assert done.exit == 2
     assert "is none of the sources; it lies in one: --prefer broker1\n" in done.stderr.decode()

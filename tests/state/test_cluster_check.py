@@ -195,7 +195,7 @@ def test_a_directory_that_does_not_say_whose_it_is_is_not_checked(
         (path / "meta.properties").write_text(text)
     run = run_kdump(["cluster", str(cluster), "--check", str(path)], tmp_path)
     assert run.exit in (5, 6)
-    assert b"nobody knows whose it is" in run.stderr
+    assert b"its broker is unknown" in run.stderr
 
 
 def test_a_path_that_is_no_directory_is_told(cluster: Path, tmp_path: Path) -> None:

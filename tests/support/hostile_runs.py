@@ -156,7 +156,7 @@ def _taken_back(root: Path, name: str) -> Iterator[Printed]:
         yield f"kdump undo {command}", (aside,)
     os.chmod(folder / "journal.json", 0o666)  # noqa: PTH101
     relative = os.path.join(aside, folder.name)
-    for command in behind(said(run_kdump(["undo", "--", relative], root)), "nobody changed it: "):
+    for command in behind(said(run_kdump(["undo", "--", relative], root)), "it is unchanged: "):
         yield command, (aside,)
 
 
@@ -172,7 +172,7 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
         yield command, (one,)
     write(root / f"{name}-hurt" / "t-0", {file_name(0): batch(0, [b"v"]) + b"X"})
     run = run_kdump(["salvage", "--to", "asked", "--", f"./{name}-hurt/t-0"], root)
-    for command in behind(said(run), "nothing else is to be done: ", "where there is no other, go on here: "):
+    for command in behind(said(run), "you are done: ", "where there is no other, go on here: "):
         yield command, (f"./{name}-hurt/t-0", "OTHER")
     going = f"[ab]*{name}-0"
     (root / going).mkdir()
@@ -185,7 +185,9 @@ def _salvaged(root: Path, name: str) -> Iterator[Printed]:
     for side in sides:
         write(root / side / "t-0", {file_name(0): batch(0, [side.encode("utf-8", "surrogateescape")])})
     paths = [f"./{side}" for side in sides]
-    for command in behind(said(run_kdump(["salvage", "--to", "out", "--", *paths], root)), "Say which counts: "):
+    for command in behind(
+        said(run_kdump(["salvage", "--to", "out", "--", *paths], root)), "Name the one that counts: "
+    ):
         yield f"kdump salvage {command}", (*paths,)
     run = run_kdump(["salvage", "--to", "out", "--prefer", f"{paths[0]}/t-0", "--", *paths], root)
     for command in behind(said(run), "it lies in one: "):

@@ -19,11 +19,9 @@ _WHY = {
     Proof.MARKER: "and lost: the transaction index knows the end of a transaction there",
     None: "and lost: no compaction has made this hole, by the cleanup.policy of the topic",
 }
-COMPARE = (
-    "an index that knows these offsets is a witness; see what another replica has: kdump verify --replicas DIR OTHER"
-)
+COMPARE = "an index that has these offsets is evidence; see what another replica has: kdump verify --replicas DIR OTHER"
 """What to do about offsets that are missing, before anything is built again."""
-_FROM_REPLICA = "restore this replica from one that has them, or salvage all of them together"
+_FROM_REPLICA = "restore this replica from one that has them, or salvage all together"
 _MOST = 3  # replicas that a sentence names
 
 

@@ -149,7 +149,7 @@ def _failure(file: str, row: array[int], why: str) -> Finding:
 
 
 def _too_many(file: str) -> Finding:
-    why = f"there are more than {MOST_PRODUCERS} producers or aborted transactions: no more of them were followed"
+    why = f"there are more than {MOST_PRODUCERS} producers or aborted transactions: no more were followed"
     return Finding(Code.L12, file, values={"why": why})
 
 

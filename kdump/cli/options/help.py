@@ -168,6 +168,10 @@ class Command(click.Command):
         for heading, rows in grouped(self, ctx):
             with formatter.section(heading):
                 formatter.write_dl(rows)
+        if self.usual:
+            formatter.write_paragraph()
+            common = f"Exit statuses: {command_line('help', 'statuses')}. Limits: {command_line('help', 'limits')}"
+            formatter.write(f"{common}\n")
         self.format_examples(formatter)
 
     def format_examples(self, formatter: click.HelpFormatter) -> None:

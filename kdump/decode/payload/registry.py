@@ -106,7 +106,7 @@ class Registry:
         newest = {row.subject: row for row in _as_of(near, time)}
         if len({_identity(row) for row in newest.values()}) > 1:
             subjects = ", ".join(sorted(newest)[:4])
-            return f"it is another schema in each of {subjects}, and none of them is the topic's"
+            return f"it is another schema in each of {subjects}, and none is the topic's"
         return min(newest.values(), key=lambda row: (context_of(row.subject) != _DEFAULT_CONTEXT, row.subject))
 
     def of_topic(self, topic: str, *, is_key: bool) -> SchemaRow | None:

@@ -88,8 +88,8 @@ def _lost(found: Sequence[PartitionFound], tally: Tally) -> str:
         return "No records are known to be lost." if tally.partitions else ""
     offsets = counted(tally.offsets_lost, "offset")
     if tally.records_unknown:
-        known = f", {counted(tally.records_lost, 'record')} of them known" if tally.records_lost else ""
-        first = f"Readers do not get {offsets}{known}; how many records the rest had, nobody can tell."
+        known = f", {counted(tally.records_lost, 'known record')} among them" if tally.records_lost else ""
+        first = f"Readers do not get {offsets}{known}; the number of records in the rest is unknown."
     else:
         first = f"Readers do not get {counted(tally.records_lost, 'record')} ({offsets})."
     compared = [loss for one in found for loss in one.lost.losses if loss.replicas is not None]
@@ -98,7 +98,7 @@ def _lost(found: Sequence[PartitionFound], tally: Tally) -> str:
     nowhere = sum(loss.offsets for loss in compared if not loss.elsewhere)
     if nowhere:
         return f"{first} Of these, {counted(nowhere, 'offset is', 'offsets are')} intact in no replica that was given."
-    return f"{first} All of them are intact in another replica."
+    return f"{first} All are intact in another replica."
 
 
 def _starts(found: Sequence[PartitionFound]) -> Iterator[str]:

@@ -50,8 +50,8 @@ class LossSum:
     def sentence(self, where: str = "") -> str | None:
         """Return the line, None where nothing is lost.
 
-        It says `lost: offsets 680..873 (97 records known, those of 97 offsets unknown)`: nobody can tell how many
-        records such offsets had. Behind that, where replicas were compared, what can be taken from which of them.
+        It says `lost: offsets 680..873 (97 records; number unknown for 97 offsets)`: how many records those offsets
+        had is unknown. Behind that, where replicas were compared, what can be taken from which of them.
 
         Args:
             where: stands behind what is lost, before what other replicas have.
@@ -61,7 +61,10 @@ class LossSum:
             return before or None
         known = f"{self._records} {'record' if self._records == 1 else 'records'}"
         if self._unknown:
-            known += f" known, those of {self._unknown} {'offset' if self._unknown == 1 else 'offsets'} unknown"
+            of = f"number {'of records ' if not self._records else ''}unknown"
+            every = not self._records and self._unknown == self._all.offsets
+            offsets = "" if every else f" for {self._unknown} {'offset' if self._unknown == 1 else 'offsets'}"
+            known = f"{known}; {of}{offsets}" if self._records else f"{of}{offsets}"
         found = [f"lost: {self._all} ({known}){where}"]
         if self._is_by_checkpoints:
             them = "it" if self._all.offsets == 1 else "them"

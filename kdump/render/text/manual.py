@@ -1,6 +1,6 @@
 """Entries of the manual as text: what a finding means, and what a key of JSON is.
 
-The man pages kdump-findings.7 and kdump-json.5 are the only source. A built package has them as data beside its
+The man pages are the only source. A built package has them as data beside its
 modules, so that nothing needs `man`; a checkout has them in its directory `man`.
 """
 
@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from importlib.resources.abc import Traversable
 
-_FINDINGS, _JSON, _RUNBOOKS = "kdump-findings.7", "kdump-json.5", "kdump-runbooks.7"
+_FINDINGS, _JSON, _RUNBOOKS, _OVERVIEW = "kdump-findings.7", "kdump-json.5", "kdump-runbooks.7", "kdump.1"
+TOPICS: Mapping[str, str] = MappingProxyType(
+    {
+        "statuses": "EXIT STATUS",
+        "limits": "LIMITS",
+        "times": "TIMES",
+        "layouts": "LAYOUTS",
+        "redaction": "REDACTION",
+    }
+)
+"""What all commands have in common, by the names that `kdump help` takes, and the sections of kdump.1."""
 RUNBOOKS: Mapping[str, str] = MappingProxyType({
     "bad-sectors": "A DISK WITH BAD SECTORS",
     "replicas-damaged": "ALL REPLICAS DAMAGED",
@@ -181,6 +191,17 @@ def runbook(name: str, width: int = 80) -> list[str]:
         return []
     lines = (line.replace(_EXAMPLE, "For example:") for line in _told(_chapters(_RUNBOOKS, "SH")[heading], width))
     return ["\n".join((heading, *lines))]
+
+
+def topic(name: str, width: int = 80) -> str:
+    """Return what all commands have in common about something.
+
+    Args:
+        name: of TOPICS.
+        width: columns; longer lines are wrapped, but for examples.
+    """
+    heading = TOPICS[name]
+    return "\n".join((heading, *_told(_chapters(_OVERVIEW, "SH")[heading], width)))
 
 
 # --- pages --------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def _ends(plan: Planned, *, done: bool) -> str:
         return f"{end}{readable}"
     records = "no record" if not plan.records_lost else counted(plan.records_lost, "record")
     return (
-        f"ends at {after} instead of {before}: {counted(plan.offsets_lost, 'offset')}, {records} of them still readable"
+        f"ends at {after} instead of {before}: {counted(plan.offsets_lost, 'offset')}, {records} still readable"
         f"{', in the quarantine only' if done and plan.records_lost else ''}"
     )
 

@@ -173,7 +173,7 @@ def _left_out(some: Sequence[LeftOutBatches]) -> Iterable[str]:
         if fate == UNKNOWN:
             why = (
                 f"their transaction has ended, as the transaction index tells of the next one, and its end is lost, at "
-                f"{lost}: whether it was committed or aborted nobody can tell; a copy that has {them} settles it"
+                f"{lost}: whether it was committed or aborted is unknown; a copy that has {them} settles it"
             )
         elif fate is not None:
             why = f"their transaction was {fate}, as the transaction index tells, and its end is lost, at {lost}"

@@ -48,7 +48,7 @@ def hidden_sentence(one: Prediction) -> str:
     if one.reused_offsets is not None:
         first, last = one.reused_offsets
         found.append(f"offset {first} will be" if first == last else f"offsets {first}..{last} will be")
-        found[-1] += " given out again"
+        found[-1] += " reused for new records"
     return "; ".join(found)
 
 
