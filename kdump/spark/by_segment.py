@@ -45,7 +45,13 @@ _OURS = (
 )
 _HEAD = -1  # before the base offset of any segment
 _TOGETHER = 4096  # results of a segment in one row
-_ONE_STAGE = (*SPLIT_TABLES, *STATE_TABLES, "usage", "unread", "replicaDiffs")  # these are read by the data source as well
+_ONE_STAGE = (
+    *SPLIT_TABLES,
+    *STATE_TABLES,
+    "usage",
+    "unread",
+    "replicaDiffs",
+)  # these are read by the data source as well
 
 
 class _Share(Value):

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 import kdump.spark
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES
 from kdump.spark.errors import UnreadError
-from kdump.spark.source import KafkaSegments, _SplitReader, WholeReader
+from kdump.spark.source import KafkaSegments, WholeReader, _SplitReader
 from kdump.spark.source_options import SLOTS
 from tests.support.fleet import NODE, OLD, twice
 from tests.support.runs import FIXTURES
