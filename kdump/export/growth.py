@@ -315,7 +315,7 @@ def grown(
     begins = before is None or loss is not None or wrong is not None
     if not begins and reached.offset <= edge.offset and position <= border.position:
         return None
-    return Grown(Between(edge, reached), (*logs[:-1], last), begin, loss, now, begins, wrong)
+    return Grown(Between(edge, reached), (*logs[:-1], last), begin, loss, now, begins=begins, wrong=wrong)
 
 
 def _believed(directory: PartitionDir, logs: Sequence[LogFile], edge: LogEdge) -> tuple[LogEdge, StreamLoss | None]:
