@@ -109,8 +109,10 @@ class _PartReader(WholeReader):
                 sizes.append(unit.size)
                 many.append(max(1, unit.files))
             head = _Head(WholeReader(options), unit, cut[0].misplaced) if cut else None
+            logs = _logs_of(unit) if cut else {}
             for one in cut:
-                shares.append(_Share(number, seen=_sighting(unit, one), segment=one, head=head))
+                own = tuple(logs[base] for base in (one.base,) if base in logs)
+                shares.append(_Share(number, seen=unit.parts[0][1].replace(logs=own), segment=one, head=head))
                 sizes.append(one.size)
                 many.append(one.files)
                 head = None
@@ -169,10 +171,9 @@ class _PartReader(WholeReader):
         return pa.RecordBatch.from_arrays([*ours, pa.array([part] * size, pa.binary()), *made.columns], names=names)
 
 
-def _sighting(unit: JudgedUnit, segment: VerifyUnit) -> Sighting:
-    """What is to be looked for of a segment; no log where it lies under another name."""
-    _, seen = unit.parts[0]
-    return seen.replace(logs=tuple(one for one in seen.logs if parse_name(one[0]).base_offset == segment.base))
+def _logs_of(unit: JudgedUnit) -> dict[int | None, tuple[str, int]]:
+    """The logs that are to be looked for of the one partition of a unit, by base offset."""
+    return {parse_name(one[0]).base_offset: one for one in unit.parts[0][1].logs}
 
 
 def judged(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:

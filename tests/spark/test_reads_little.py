@@ -10,6 +10,7 @@ import pytest
 
 from kdump.spark.by_segment import SegmentParts
 from kdump.spark.source import KafkaSegments
+from tests.support.segments import batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,8 @@ def test_the_logs_of_a_large_partition_are_several_tasks(
     folder.mkdir()
     for base in range(logs):
         with (folder / f"{base:020}.log").open("wb") as log:
-            log.truncate(size)  # without a block on the disk
+            log.write(batch(base) if size else b"")
+            log.truncate(size)  # of which a block is on the disk
     source = SegmentParts({"path": str(folder), "table": table})
     assert len(source.reader(source.schema()).partitions()) >= tasks
 
