@@ -150,7 +150,7 @@ class PartitionSteps:
         for one in late:
             self._see_finding(one)
             self._late.see(one)
-        if self._is_concerned:
+        if self._is_concerned and self._options.has_steps:
             yield self._state()
 
     def _see_finding(self, finding: Finding) -> None:

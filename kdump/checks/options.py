@@ -32,6 +32,9 @@ class VerifyOptions(Value):
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES  # records of one batch over this are not read
     starts: tuple[Start, ...] = ()  # of a broker, that are predicted
     is_auto: bool = False  # predict the start that is coming, as the log directory shows it, and not `starts`
+    has_steps: bool = (
+        True  # what can be done is told; for that the start that is coming is tried, which reads logs again
+    )
     only_starts: bool = False  # read no more than these starts do: nothing is checked, the starts are predicted
     # what the predictions hang on besides the files; given where a start is predicted
     settings: LoadSettings | None = None

@@ -30,6 +30,7 @@ def table_items(
         options: what was asked for.
         engine: judges the partitions.
     """
+    options = options.replace(has_steps=False)
     if table == "replicaDiffs":
         yield from compare(paths, options, engine)
     elif table == "losses":

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from kdump.export.log_file import BatchMark, Between, LogEdge, LogFile, Split
 from kdump.export.pruned import sought
-from kdump.export.split import WantedLogs, cut, end_of_index, hints_beside, logs_in, not_followed
-from kdump.finding import ignore
+from kdump.export.split import WantedLogs, cut, end_beside, end_of_index, hints_beside, logs_in, not_followed
 from kdump.format.batch import layout
-from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.batch.walk import Border, CheckedWalk, right_windows
 from kdump.format.checksum import crc32
-from kdump.format.java_values import MAX_INT
+from kdump.format.kernels import wire
 from kdump.format.read_limits import MAX_BATCH_BYTES
 from kdump.format.record.selection import Selection
 from kdump.storage.file_source import OpenFailure
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.export.origin import Origin
-    from kdump.format.batch.window import Window
+    from kdump.finding import Finding
     from kdump.storage.file_source import FileSource
 
 _LISTINGS = 40  # of a directory that changes, until it is taken as it is
@@ -74,6 +73,7 @@ class Grown(Value):
     loss: StreamLoss | None  # what was lost before it
     topic_id: str | None  # of its directory
     begins: bool  # it does not begin where the stream has ended before
+    wrong: int | None = None  # where it had ended before, by a batch whose base offset is wrong
 
     @property
     def size(self) -> int:
@@ -139,27 +139,40 @@ def _opened(log: LogFile) -> FileSource:
 
 
 # --- places in a log -----------------------------------------------------------------------------------------
-def _walk(source: FileSource, log: LogFile, border: Border) -> CheckedWalk:
+def _right_batches(
+    source: FileSource, log: LogFile, border: Border, stop: int | None = None
+) -> Iterator[tuple[int, int, int]]:
+    """Yield last offset, position and end of the batches whose CRC is right, as far as their offsets are known.
+
+    The base offset of a batch lies outside its CRC. It is what the walk takes it for: one that contradicts its
+    neighbours, or what other files say of the end of the log, is the one that fits, or the batch is left out.
+
+    Args:
+        source: the log, as it is open.
+        log: the same.
+        border: where to begin.
+        stop: file position; None for the end of the log.
+    """
     assert log.base_offset is not None
+    found: list[Finding] = []
     walk = CheckedWalk(
         source,
-        ignore,
+        found.append,
         segment=log.base_offset,
         next_base=log.next_base,
+        known_end=lambda: end_beside(log),
         hints=lambda: hints_beside(log),
         max_batch_bytes=MAX_BATCH_BYTES,
         border=border,
     )
     walk.checks.follow_producers = False
-    return walk
-
-
-def _right_rows(window: Window, log: LogFile) -> Iterator[int]:
-    """The numbers of the batches of a window whose CRC is right, and whose offsets the segment can have."""
-    assert log.base_offset is not None
-    stored, computed, last = (window.column(one) for one in (layout.CRC, layout.COMPUTED_CRC, layout.LAST_OFFSET))
-    most = log.base_offset + MAX_INT
-    return (k for k in range(window.count) if stored[k] == computed[k] and log.base_offset <= last[k] <= most)
+    columns = (layout.CRC, layout.COMPUTED_CRC, layout.LAST_OFFSET, layout.SUSPICION, layout.POSITION)
+    for window, _ in right_windows(walk, found, stop):
+        found.clear()
+        rows = zip(range(window.count), *map(window.column, columns), strict=False)
+        for k, stored, computed, last, suspicion, position in rows:
+            if stored == computed and not suspicion & layout.OUT_OF_RANGE:
+                yield last, position, window.end(k + 1)
 
 
 def _mark(source: FileSource, log: LogFile, position: int, size: int) -> BatchMark:
@@ -180,31 +193,52 @@ def _holds(source: FileSource, log: LogFile, mark: BatchMark | None) -> bool:
 
 
 def _begin(source: FileSource, log: LogFile, edge: LogEdge) -> tuple[Border, int | None]:
-    """Where the batches from an edge on begin; and where the log ends, if that is below it."""
+    """Where the batches from an edge on begin; and where the log ends, if that is below it.
+
+    Behind the batch of a mark that may be a lower offset than that of the edge: what was written since has shown that
+    the base offset of that batch is wrong.
+    """
     assert log.base_offset is not None
     start = Border(floor=log.base_offset - 1)
     if edge.offset <= log.base_offset:
         return start, None
     if edge.mark is not None and _holds(source, log, edge.mark):
-        return Border(edge.mark.position + edge.mark.size, floor=edge.offset - 1), None
+        position = edge.mark.position + edge.mark.size
+        return Border(position, floor=_last_before(source, log, position, edge.offset - 1)), None
     start, _ = sought(source, log, Selection(from_offset=edge.offset), start, source.size)
     position, reached = start.position, start.floor + 1
-    for window in _walk(source, log, start).windows():
-        for k in _right_rows(window, log):
-            last = window.cell(k, layout.LAST_OFFSET)
-            if last >= edge.offset:
-                return Border(position, floor=edge.offset - 1), None
-            position, reached = window.end(k + 1), max(reached, last + 1)
+    for last, _, end in _right_batches(source, log, start):
+        if last >= edge.offset:
+            return Border(position, floor=edge.offset - 1), None
+        position, reached = end, max(reached, last + 1)
     return Border(position, floor=reached - 1), reached if reached < edge.offset else None
+
+
+def _last_before(source: FileSource, log: LogFile, position: int, last: int) -> int:
+    """The last offset before a position, where the batch there does not contradict what it was taken for.
+
+    Args:
+        source: the log, as it is open.
+        log: the same.
+        position: behind the last batch that was read.
+        last: what its last offset was taken for.
+    """
+    following = source.read_at(position, 8)
+    next_one = log.next_base if len(following) < 8 else wire.i64(following, 0)
+    if next_one is None or next_one > last:
+        return last
+    assert log.base_offset is not None
+    found = log.base_offset - 1
+    for one, _, _ in _right_batches(source, log, Border(floor=found), position):
+        found = max(found, one)
+    return min(found, last)
 
 
 def _end(source: FileSource, log: LogFile, border: Border, stop: int | None = None) -> tuple[LogEdge, int]:
     """Behind the last right batch that begins before a position, from a place on; and its position."""
     offset, last = border.floor + 1, None
-    for window in _walk(source, log, border).windows(stop):
-        for k in _right_rows(window, log):
-            offset = max(offset, window.cell(k, layout.LAST_OFFSET) + 1)
-            last = window.cell(k, layout.POSITION), window.end(k + 1)
+    for found, position, end in _right_batches(source, log, border, stop):
+        offset, last = max(offset, found + 1), (position, end)
     if log.next_base is not None:
         offset = min(offset, max(log.next_base, border.floor + 1))
     if last is None:
@@ -258,25 +292,73 @@ def grown(
     elif before is not None and before.offset < start:
         loss = StreamLoss(before.offset, start - 1, is_gone=True)
     edge = LogEdge(start) if before is None or loss is not None else before
+    wrong: int | None = None
+    if loss is None:
+        edge, loss = _believed(directory, logs, edge)
+    if loss is None and before is not None and edge.offset < before.offset:
+        wrong = before.offset
+    logs = [one for one in logs if one.next_base is None or one.next_base > edge.offset]
     begin, first, last = 0, logs[0], logs[-1]
     with _opened(last) as source:
         border, end = _begin(source, last, edge)
         if end is not None:
             loss, edge = StreamLoss(end, edge.offset - 1, is_gone=False), LogEdge(end)
-        elif _is_written_anew(source, last, edge.mark):
-            loss, edge = StreamLoss(last.base_offset or 0, edge.offset - 1, is_gone=False), LogEdge(edge.offset)
         far = end_of_index(source, last)
         reached, position = _end(source, last, far if far.position > border.position else border)
+        reached = _witnessed(source, directory, reached)
         last = last.replace(size=position)
     if first.path == last.path:
         begin = min(border.position, position)
     elif first.base_offset is not None and edge.offset > first.base_offset:
         with _opened(first) as source:
             begin = _begin(source, first, edge)[0].position
-    begins = before is None or loss is not None
+    begins = before is None or loss is not None or wrong is not None
     if not begins and reached.offset <= edge.offset and position <= border.position:
         return None
-    return Grown(Between(edge, reached), (*logs[:-1], last), begin, loss, now, begins)
+    return Grown(Between(edge, reached), (*logs[:-1], last), begin, loss, now, begins=begins, wrong=wrong)
+
+
+def _believed(directory: PartitionDir, logs: Sequence[LogFile], edge: LogEdge) -> tuple[LogEdge, StreamLoss | None]:
+    """An edge as what has been written since shows it, and what the log has no longer of what lies below it.
+
+    Args:
+        directory: of the partition.
+        logs: its logs, that of the mark among them while it is there.
+        edge: how far it was read.
+    """
+    mark = edge.mark
+    own = next((one for one in logs if mark is not None and one.base_offset == mark.segment), None)
+    if mark is None:
+        return edge, None
+    if own is not None:
+        with _opened(own) as source:
+            if _is_written_anew(source, own, mark):
+                end = _begin(source, own, edge)[1] if own.next_base is None else None
+                if end is not None:
+                    return LogEdge(end), StreamLoss(end, edge.offset - 1, is_gone=False)
+                return LogEdge(edge.offset), StreamLoss(own.base_offset or 0, edge.offset - 1, is_gone=False)
+            if _holds(source, own, mark):
+                return edge.replace(offset=_begin(source, own, edge)[0].floor + 1), None
+    start = next((one.start_offset for one in directory.sound_epochs if one.epoch > mark.epoch >= 0), edge.offset)
+    if start < edge.offset:
+        return LogEdge(edge.offset), StreamLoss(start, edge.offset - 1, is_gone=False)
+    return edge, None
+
+
+def _witnessed(source: FileSource, directory: PartitionDir, edge: LogEdge) -> LogEdge:
+    """The same edge with the leader epoch of its batch, where the leader-epoch-checkpoint says the same.
+
+    A log that was cut off and goes on has a later epoch there, whatever has become of its files.
+    """
+    mark = edge.mark
+    if mark is None:
+        return edge
+    header = source.read_at(mark.position, layout.RECORDS_AT)
+    epochs = [one.epoch for one in directory.sound_epochs if one.start_offset < edge.offset]
+    if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] < layout.MAGIC_V2 or not epochs:
+        return edge
+    epoch = wire.i32(header, layout.LEADER_EPOCH_AT)
+    return edge.replace(mark=mark.replace(epoch=epoch)) if epoch == epochs[-1] else edge
 
 
 def up_to(new: Grown, edge: LogEdge) -> Grown | None:

@@ -29,6 +29,7 @@ class BatchMark(Value):
     size: int  # bytes
     header: int  # CRC-32 of its header
     inode: int  # of the log; 0 in a store
+    epoch: int = -1  # its leader epoch, where the leader-epoch-checkpoint has said the same; else -1
 
 
 class LogEdge(Value):
@@ -36,6 +37,11 @@ class LogEdge(Value):
 
     offset: int  # of the next record
     mark: BatchMark | None = None  # the batch before it; None: it is searched for by its offset
+
+    @property
+    def first_needed(self) -> int:
+        """The lowest offset of the logs that say whether it still holds."""
+        return self.offset if self.mark is None else min(self.offset, self.mark.segment)
 
 
 class Between(Value):

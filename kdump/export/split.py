@@ -431,6 +431,16 @@ def pack_in_order(
     return groups
 
 
+def is_large(sizes: Sequence[int], size: int) -> bool:
+    """Tell whether logs are more than one task should have, by their bytes or by their number; one log is not.
+
+    Args:
+        sizes: of the logs, bytes.
+        size: bytes that a task should have.
+    """
+    return len(sizes) > 1 and _groups(sizes, _costs(sizes, None), size) > 1
+
+
 def _costs(sizes: Sequence[int], many: Sequence[int] | None) -> list[int]:
     """What reading costs: bytes, and bytes that could be read while files are opened."""
     return [one + _OPEN_COST * (1 if many is None else many[at]) for at, one in enumerate(sizes)]

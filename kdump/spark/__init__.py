@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["register", "session", "table"]
+__all__ = ["judged", "register", "session", "table"]
 
 
 def session(
@@ -54,6 +54,29 @@ def register(spark: SparkSession) -> None:
 
     tell_slots(spark)
     spark.dataSource.register(KafkaSegments)
+
+
+def judged(
+    paths: Sequence[str], name: str, options: Mapping[str, str] | None = None, spark: SparkSession | None = None
+) -> DataFrame:
+    """Return a table of what verify says of log directories, read with a task for each segment of a large partition.
+
+    The rows are those of the data source, which has one task for each partition.
+
+    Args:
+        paths: log directories, partition directories, logs, manifests.
+        name: of the table, as findings, segments or losses.
+        options: of the data source.
+        spark: the session; None for the one that is active, or a new one.
+
+    Raises:
+        ValueError: an option cannot be used, or the table is not one of verify.
+    """
+    from pyspark.sql import SparkSession
+
+    from kdump.spark.by_segment import judged
+
+    return judged(spark or SparkSession.getActiveSession() or session(), paths, {**(options or {}), "table": name})
 
 
 def table(directory: str, name: str | None = None, spark: SparkSession | None = None) -> DataFrame:

@@ -49,6 +49,11 @@ class Reader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @property
+    def options(self) -> SourceOptions:
+        """The options of the relation."""
+        return self._options
+
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the work."""
         self._options.demand_selected()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import (
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
-_ROWS = 4096  # of findings and segments in one record batch
+ROWS = 4096  # of findings and segments in one record batch
 _TYPES: dict[CellType, DataType] = {
     CellType.LONG: LongType(),
     CellType.INT: IntegerType(),
@@ -113,7 +113,7 @@ class KafkaSegments(DataSource):
             "unread": _UnreadReader,
             **dict.fromkeys(SPLIT_TABLES, _SplitReader),
         }
-        return readers[options.table](options) if options.table in readers else _WholeReader(options)
+        return readers[options.table](options) if options.table in readers else WholeReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (as Spark calls it)
         """The planner and reader of a stream."""
@@ -188,7 +188,7 @@ class _StateReader(Reader):
 
         assert isinstance(partition, Task)
         rows = self._rows(partition.work)
-        while some := list(islice(rows, _ROWS)):
+        while some := list(islice(rows, ROWS)):
             yield from_rows(some, self._options.columns)
 
     def _rows(self, work: Sequence[tuple[StateUnit, list[Sighting]]]) -> Iterator[dict[str, object]]:
@@ -280,7 +280,7 @@ class _UnreadReader(Reader):
 
         assert isinstance(partition, Task)
         rows = self._rows(partition.work)
-        while some := list(islice(rows, _ROWS)):
+        while some := list(islice(rows, ROWS)):
             yield from_rows(some, self._options.columns)
 
     def _rows(self, work: Sequence[Sighting | OpenFailure]) -> Iterator[dict[str, object]]:
@@ -292,7 +292,7 @@ class _UnreadReader(Reader):
                 yield one.row
 
 
-class _Unit:
+class JudgedUnit:
     """Directories and files that are judged by one task, and what is known of them already.
 
     Attributes:
@@ -301,6 +301,7 @@ class _Unit:
         size: of their logs, bytes.
         files: how many logs.
         are_replicas: they are replicas of one partition, which are compared.
+        check: of the one partition that it is; None where it is more or less, and for who does the work.
     """
 
     def __init__(self, *, are_replicas: bool = False) -> None:
@@ -309,16 +310,27 @@ class _Unit:
         self.size = 0
         self.files = 0
         self.are_replicas = are_replicas
+        self.check: PartitionCheck | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that travels."""
+        return {**self.__dict__, "check": None}
 
 
-class _WholeReader(Reader):
+class WholeReader(Reader):
     """Findings, segments, losses and more: whole partition directories, a task for each unless they are small."""
 
     def planned(self) -> Sequence[InputPartition]:
-        """Plan the directories; what only the paths together show is judged here."""
+        """Plan the directories."""
+        each, options = self._each_unit(), self._options
+        sizes, many = [unit.size for unit in each], [max(1, unit.files) for unit in each]
+        return tasks_of(pack(each, sizes, options.split_size, options.tasks, many))
+
+    def _each_unit(self) -> list[JudgedUnit]:
+        """What is judged; what only the paths together show is judged here."""
         options = self._options
         log_dirs, origins = options.origins.log_dirs, options.origins
-        rest = _Unit()
+        rest = JudgedUnit()
         places: list[DirectoryCheck] = []
         files: list[tuple[str, Sighting]] = []
         for path, is_directory in expanded([root.path for root in options.roots]):
@@ -337,7 +349,7 @@ class _WholeReader(Reader):
                 rest.known += without_files(path)
         units = self._units([check for place in places for check in place.partitions])
         for path, seen in files:
-            unit = units.setdefault(normal(origins.directory_of(path)), _Unit())
+            unit = units.setdefault(normal(origins.directory_of(path)), JudgedUnit())
             unit.parts.append((path, seen))
         of_hosts = any(root.host is not None for root in options.roots)
         around = [*not_together(places, options.verify.replace(of_hosts=of_hosts), are_replicas=False)]
@@ -350,20 +362,20 @@ class _WholeReader(Reader):
             for item in unit.known:
                 if isinstance(item, OpenFailure):
                     self._plan_without(item)
-        sizes, many = [unit.size for unit in each], [max(1, unit.files) for unit in each]
-        return tasks_of(pack(each, sizes, options.split_size, options.tasks, many))
+        return each
 
-    def _units(self, checks: Sequence[PartitionCheck]) -> dict[str, _Unit]:
+    def _units(self, checks: Sequence[PartitionCheck]) -> dict[str, JudgedUnit]:
         """What is judged together, by the paths of the directories: those that are compared, else each alone."""
         options = self._options
-        log_dirs, found = options.origins.log_dirs, dict[str, _Unit]()
+        log_dirs, found = options.origins.log_dirs, dict[str, JudgedUnit]()
         wanted = [check for check in checks if options.wanted.has_place(options.origins.of(check.path))]
         if options.table in REPLICA_TABLES:
             for replicas in by_origin(wanted)[0].values():
                 if len(replicas) > 1:
-                    found.update(dict.fromkeys((normal(one.path) for one in replicas), _Unit(are_replicas=True)))
+                    found.update(dict.fromkeys((normal(one.path) for one in replicas), JudgedUnit(are_replicas=True)))
         for check in wanted:
-            unit = found.setdefault(normal(check.path), _Unit())
+            unit = found.setdefault(normal(check.path), JudgedUnit())
+            unit.check = None if unit.parts else check
             unit.parts.append((Directory.of(check), sighted(check.path, log_dirs, check.swapped.today.listing)))
             unit.size += sum(check.sizes)
             unit.files += len(check.sizes)
@@ -375,11 +387,18 @@ class _WholeReader(Reader):
 
         assert isinstance(partition, Task)
         log_dirs, judge, wanted = LogDirs(), DirectoryJudge(self._options.verify), self._options.wanted
-        rows = (row for unit in partition.work for row in self._rows(unit, log_dirs, judge) if wanted.has_row(row))
-        while some := list(islice(rows, _ROWS)):
+        rows = (row for unit in partition.work for row in self.rows(unit, log_dirs, judge) if wanted.has_row(row))
+        while some := list(islice(rows, ROWS)):
             yield from_rows(some, self._options.columns)
 
-    def _rows(self, unit: _Unit, log_dirs: LogDirs, judge: DirectoryJudge) -> Iterator[dict[str, object]]:
+    def rows(self, unit: JudgedUnit, log_dirs: LogDirs, judge: DirectoryJudge) -> Iterator[dict[str, object]]:
+        """Yield the rows of a unit.
+
+        Args:
+            unit: which.
+            log_dirs: tells log directories apart here.
+            judge: of partition directories.
+        """
         made = VerdictRows(self._options.table, self._options.origins)
         for item in unit.known:
             if isinstance(item, OpenFailure):
@@ -400,7 +419,7 @@ class _WholeReader(Reader):
             yield from made.see(item)
         yield from made.rest()
 
-    def _items(self, unit: _Unit, parts: Sequence[Directory | str], judge: DirectoryJudge) -> Iterator[Item]:
+    def _items(self, unit: JudgedUnit, parts: Sequence[Directory | str], judge: DirectoryJudge) -> Iterator[Item]:
         """What verify says of what is there."""
         if unit.are_replicas and parts:
             paths = [part.path if isinstance(part, Directory) else part for part in parts]

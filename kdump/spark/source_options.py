@@ -287,7 +287,7 @@ class SourceOptions:
     def verify(self) -> VerifyOptions:
         """The options of verify for findings and segments."""
         deep, resync = not self._of("shallow", False), not self._of("noResync", False)
-        return VerifyOptions(deep, resync, self._of("contiguous", False)).replace(**self.limits)
+        return VerifyOptions(deep, resync, self._of("contiguous", False), has_steps=False).replace(**self.limits)
 
     @property
     def most_of_a_batch(self) -> tuple[int | None, int | None]:

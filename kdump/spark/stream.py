@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from kdump.spark.source_options import SourceOptions
     from kdump.storage.sighting import Sighting
 
+_TRIES = 20  # of a partition whose logs are removed while they are looked at
 _SMALL = 8 * 1024 * 1024  # bytes of a micro-batch that one task reads
-_OF_MARK, _DIGITS = 5, 20  # numbers of a mark, and digits of each
+_OF_MARK, _DIGITS = (5, 6), 20  # numbers of a mark, the last one may be missing, and digits of each
 _HELP = "option mode=permissive reads the rest, and comes back to it"
 _SKIP = "option onLoss=skip goes on"
 
@@ -126,6 +127,10 @@ class SegmentStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 continue
             if found.loss is not None:
                 self._lose(place.path, found.loss)
+            if found.wrong is not None:
+                at = f"goes on at offset {found.between.first.offset} and not at {found.wrong}"
+                why = "the base offset of the last batch that was read is wrong, as those behind it show"
+                complain(OpenFailure(place.path, "other", f"{place.path}: {at}: {why}"))
             found = found if self._target is None else up_to(found, self._target[key])
             if found is not None:
                 if old is not None:
@@ -158,20 +163,29 @@ class SegmentStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 try:
                     edge, used, many = limited(found, bytes_left, files_left)
                 except (OpenError, OSError) as error:
-                    raise UnreadError(_line(place, error)) from None
+                    if not (isinstance(error, OpenError) and error.failure.missing):
+                        raise UnreadError(_line(place, error)) from None
+                    # removed since it was listed: who reads the first log says what is lost
+                    behind = found.logs[0].next_base
+                    edge = edge if behind is None else LogEdge(behind)
             end[key] = _entry(place, found, edge)
             bytes_left, files_left = bytes_left - used, files_left - many
 
     def _grown(self, place: _Place, before: LogEdge | None, topic_id: str | None = None) -> Grown | None:
         """What a partition has that was not read; None for nothing."""
         is_end = before is not None and before.offset == MAX_LONG
-        try:
-            directory, logs = logs_from(place.path, place.origin, None if before is None else before.offset)
-            return grown(directory, logs, None if is_end else before, topic_id)
-        except OpenError as error:
-            self._plan_without(error.failure)
-        except OSError as error:
-            self._plan_without(OpenFailure(place.path, "read", _line(place, error)))
+        for is_last_try in (*[False] * _TRIES, True):
+            try:
+                first = None if before is None else before.first_needed
+                directory, logs = logs_from(place.path, place.origin, first)
+                return grown(directory, logs, None if is_end else before, topic_id)
+            except OpenError as error:
+                if error.failure.missing and not is_last_try:
+                    continue  # removed since it was listed: the next listing says what is there
+                self._plan_without(error.failure)
+            except OSError as error:
+                self._plan_without(OpenFailure(place.path, "read", _line(place, error)))
+            break
         return None
 
     # --- what is there ---------------------------------------------------------------------------------------
@@ -343,7 +357,8 @@ def _entry(place: _Place, found: Grown, edge: LogEdge) -> Entry:
     entry: Entry = {"next": edge.offset}
     if edge.mark is not None:
         mark = edge.mark
-        entry["mark"] = f"{mark.segment}:{mark.position}:{mark.size}:{mark.header}:{mark.inode}"
+        numbers = (mark.segment, mark.position, mark.size, mark.header, mark.inode)
+        entry["mark"] = ":".join(map(str, numbers if mark.epoch < 0 else (*numbers, mark.epoch)))
     begin = found.between.first.offset if found.begins else None
     more = {"begin": begin, "broker": place.origin.broker, "topicId": found.topic_id}
     return entry | {name: value for name, value in more.items() if value is not None}
@@ -353,7 +368,9 @@ def _edge(entry: Entry) -> LogEdge:
     """The edge of an entry; a mark is a hint, and one of another make is none."""
     offset, text = _offset_in(entry, "next"), entry.get("mark")
     numbers = text.split(":") if isinstance(text, str) else []
-    if len(numbers) != _OF_MARK or not all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in numbers):
+    if len(numbers) not in _OF_MARK or not all(
+        one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in numbers
+    ):
         return LogEdge(offset)
     return LogEdge(offset, BatchMark(*map(int, numbers)))
 

@@ -9,6 +9,7 @@ from kdump.checks.loose import check_loose
 from kdump.checks.partition_check import PartitionCheck
 from kdump.checks.replicas import compare_all
 from kdump.checks.segment import check_segment
+from kdump.export.split import is_large
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
@@ -18,13 +19,15 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.segment import Result
     from kdump.finding import Finding
     from kdump.item import Item
     from kdump.storage.misplaced import Misplaced
+
+    Shown = Callable[[int], Iterator[Result] | None]
 
 
 _NONE: Mapping[int, Misplaced] = {}
@@ -59,9 +62,8 @@ def units_of(check: PartitionCheck, size: int) -> list[VerifyUnit]:
         check: the partition.
         size: bytes that a task should have.
     """
-    directory, total = Directory.of(check), sum(check.sizes)
-    if total <= size or len(check.sizes) < 2:
-        return [VerifyUnit(directory, None, total, max(1, len(check.sizes)))]
+    if not is_large(check.sizes, size):
+        return [VerifyUnit(Directory.of(check), None, sum(check.sizes), max(1, len(check.sizes)))]
     return units_by_segment(check)
 
 
@@ -88,22 +90,39 @@ class DirectoryJudge:
         self._options = options.replace(jobs=1, progress=False)
         self._around: dict[str, LogDir] = {}
         self._held: tuple[Directory, PartitionCheck] | None = None  # whose segments are judged one by one
+        self._shown: Shown | None = None  # what is known of the segments of the next partition
+        self._misplaced = _NONE
 
     def _check(self, directory: Directory) -> PartitionCheck:
         if directory.around not in self._around:
             self._around[directory.around] = LogDir(directory.around)
         return PartitionCheck(PartitionDir(directory.path, self._around[directory.around]))
 
+    def knows(self, shown: Shown, misplaced: Mapping[int, Misplaced]) -> None:
+        """Take what other tasks have said of the segments of the partition that is judged next.
+
+        Args:
+            shown: by base offset; None for a segment that is to be read here. It is asked in the order of offsets.
+            misplaced: the logs of the partition that bear the name of another.
+        """
+        self._shown, self._misplaced = shown, misplaced
+
     def partition(self, directory: Directory, late: list[Finding]) -> Iterator[Item]:
         """Yield what is wrong with a partition.
 
         Args:
+            directory: of it.
             late: takes what belongs to the files of the log directory.
         """
-        check = self._check(directory)
+        check, shown = self._check(directory), self._shown
+        if shown is not None:
+            know_misplaced(check.directory, self._misplaced)
+        self._shown = None
 
         def results(number: int) -> Iterator[Result]:
-            found = check_segment(check.jobs[number], self._options)
+            job = check.jobs[number]
+            known = None if shown is None else shown(job.base_offset)
+            found = check_segment(job, self._options) if known is None else known
             return (one for one in found if not isinstance(one, Progress))
 
         yield from check.check(results, self._options)

@@ -162,7 +162,7 @@ def opened_file(path: str) -> Iterator[Any]:
         OSError: it cannot be opened.
     """
     store, inside = _located(path)
-    with store.open_input_file(inside) as file:
+    with _said(path), store.open_input_file(inside) as file:
         yield file
 
 
@@ -177,13 +177,29 @@ def put_file(path: str, content: str | bytes) -> None:
         OSError: it cannot be written.
     """
     store, inside = _located(path)
-    with _said(path), store.open_output_stream(inside) as stream:
-        if isinstance(content, bytes):
-            stream.write(content)
-            return
-        with Path(content).open("rb") as file:
-            while data := file.read(_PART):
-                stream.write(data)
+    with _said(path):
+        stream = store.open_output_stream(inside)
+        try:
+            if isinstance(content, bytes):
+                stream.write(content)
+            else:
+                with Path(content).open("rb") as file:
+                    while data := file.read(_PART):
+                        stream.write(data)
+        except BaseException:
+            _leave_open(stream)
+            raise
+        stream.close()
+
+
+def _leave_open(stream: Any) -> None:  # noqa: ANN401 (pyarrow has no types)
+    """Let nobody ever close a file of a store: that would publish it as far as it was written, and so would its end.
+
+    What was uploaded of it the store keeps as an upload that was not completed, as after a kill: nobody sees it.
+    """
+    import ctypes  # few writes fail
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
 
 
 def remove_file(path: str) -> None:

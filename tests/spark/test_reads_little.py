@@ -1,7 +1,4 @@
-"""What the data source reads for what is asked, and into how many tasks it is cut; no session is needed.
-
-What does not hold yet is marked so, strictly: who mends it takes the mark away.
-"""
+"""What the data source reads for what is asked, and into how many tasks it is cut; no session is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.spark.by_segment import SegmentParts
 from kdump.spark.source import KafkaSegments
+from tests.support.segments import batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,17 +61,19 @@ def test_a_small_range_reads_little(asked: dict[str, str], large: Path, monkeypa
     assert read < 2 * 1024 * 1024
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a data source has no second stage to put segments together: F7; the jobs of kdump do"
-)
-@pytest.mark.parametrize("table", ["findings", "segments", "losses"])
-def test_large_logs_of_one_partition_are_several_tasks(table: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", ["findings", "segments", "losses", "partitionSummary"])
+@pytest.mark.parametrize(("logs", "size", "tasks"), [(256, 1 << 30, 256), (2_000, 0, 8)])
+def test_the_logs_of_a_large_partition_are_several_tasks(
+    table: str, logs: int, size: int, tasks: int, tmp_path: Path
+) -> None:
     folder = tmp_path / "t-0"
     folder.mkdir()
-    for base in range(8):
+    for base in range(logs):
         with (folder / f"{base:020}.log").open("wb") as log:
-            log.truncate(1 << 30)  # without a block on the disk
-    assert len(planned([str(folder)], table)[1]) >= 8
+            log.write(batch(base) if size else b"")
+            log.truncate(size)  # of which a block is on the disk
+    source = SegmentParts({"path": str(folder), "table": table})
+    assert len(source.reader(source.schema()).partitions()) >= tasks
 
 
 def test_planning_asks_a_store_for_directories_and_not_for_each_log(

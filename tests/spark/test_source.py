@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 import kdump.spark
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES
 from kdump.spark.errors import UnreadError
-from kdump.spark.source import KafkaSegments, _SplitReader, _WholeReader
+from kdump.spark.source import KafkaSegments, WholeReader, _SplitReader
 from kdump.spark.source_options import SLOTS
 from tests.support.fleet import NODE, OLD, twice
 from tests.support.runs import FIXTURES
@@ -127,7 +127,7 @@ def test_there_are_as_many_tasks_as_can_run_at_a_time(spark: SparkSession) -> No
 
 
 def test_no_filter_is_pushed_and_a_view_may_be_used_twice(spark: SparkSession) -> None:
-    for reader in (_SplitReader, _WholeReader):
+    for reader in (_SplitReader, WholeReader):
         assert "pushFilters" not in vars(reader)
     table_of(spark, [str(NODE)], "batches").createOrReplaceTempView("twice")
     counts = {row[0]: row[1] for row in spark.sql("SELECT topic, count(*) FROM twice GROUP BY topic").collect()}

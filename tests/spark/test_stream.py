@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from kdump.export import growth
 from kdump.export.growth import StreamLoss, settled
 from kdump.export.split import WantedLogs
 from kdump.spark.errors import UnreadError
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from kdump.export.log_file import LogFile
+    from kdump.storage.file_source import FileSource
     from tests.support.sample import OneIn
 
 
@@ -232,6 +235,64 @@ def test_a_truncated_log_that_has_grown_beyond_the_offset_is_seen_too(disk: Path
     assert min(skips.offsets()) in (38, 39, 40, 41)
 
 
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_a_truncation_that_was_outgrown_and_rolled_is_seen_too(is_compacted: bool, disk: Path) -> None:
+    log = GrowingLog(disk / "orders-0")
+    log.append(10)
+    log.epochs((0, 0))
+    run = Run(disk)
+    assert run.offsets() == list(range(40))
+    assert next(iter(run.offset.values()))["mark"].endswith(":0")
+    log.truncate(32)
+    log.epochs((0, 0), (2, 32))
+    log.append(1)
+    log.roll()
+    log.append(8)
+    log.roll()
+    log.append(1)
+    if is_compacted:  # no file is the same
+        log.compact(lambda base: base != 32)
+    with pytest.raises(UnreadError, match=r"was truncated or made anew: offsets (0|32) to 39 were handed out"):
+        run.batch()
+    assert min(run.again(onLoss="skip").offsets()) == 40
+
+
+def test_another_leader_epoch_behind_what_was_read_changes_nothing(disk: Path) -> None:
+    log = GrowingLog(disk / "orders-0")
+    log.append(10)
+    log.epochs((0, 0))
+    run = Run(disk)
+    assert run.offsets() == list(range(40))
+    log.epochs((0, 0), (3, 40))
+    log.append(1)
+    log.roll()
+    log.append(1)
+    log.compact(lambda base: True)
+    assert run.offsets() == list(range(40, 48))
+
+
+@pytest.mark.parametrize("bit", [3, 8, 20, 30, 31, 40, 62])
+@pytest.mark.parametrize("number", [0, 5, 8, 9])
+@pytest.mark.parametrize("rolls", [False, True])
+def test_a_base_offset_with_a_wrong_bit_moves_no_edge(number: int, bit: int, *, rolls: bool, disk: Path) -> None:
+    """Its batch comes once, under whatever offsets, and so does all that is written later."""
+    log = GrowingLog(disk / "orders-0")
+    log.append(10)
+    log.flip(number, bit)
+    run = Run(disk)
+    rows = run.batch().num_rows
+    assert rows == 40 or (number == 9 and rows == 36)
+    for _ in range(2):
+        log.append(3)
+        if rolls:
+            log.roll()
+            log.append(1)
+        run.batch()
+    found = pa.concat_tables(run.batches).column("payload").to_pylist()
+    assert sorted(found) == sorted(value(at) for at in range(72 if rolls else 64))
+    assert next(iter(run.offset.values()))["next"] == (72 if rolls else 64)
+
+
 def test_a_truncation_of_what_was_planned_fails_or_says_what_is_gone(
     disk: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -279,6 +340,38 @@ def test_retention_between_the_plan_and_the_tasks_fails_too(disk: Path) -> None:
     shutil.rmtree(log.path)
     with pytest.raises(UnreadError, match="orders-0: offsets 0 to 119 were removed"):
         run.batch(end)
+
+
+@pytest.mark.parametrize("limit", [{}, {"maxBytesPerTrigger": "1k"}])
+def test_a_log_that_retention_removes_while_it_is_opened_ends_nothing(
+    limit: dict[str, str], disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = GrowingLog(disk / "orders-0")
+    for _ in range(3):
+        log.append(10)
+        log.roll()
+    run = Run(disk, **limit)
+    plain = growth._opened
+    gone: list[str] = []
+
+    def opened(one: LogFile) -> FileSource:
+        if one.base_offset == (0 if limit else 120) and not gone:
+            gone.append(one.path)
+            log.append(1)
+            log.roll()
+            while len(log.segments) > 1:
+                log.delete_first()
+        return plain(one)
+
+    monkeypatch.setattr(growth, "_opened", opened)
+    if limit:
+        with pytest.raises(UnreadError, match="offsets 0 to 39 were removed before the stream has read them"):
+            run.batch()
+        assert gone
+        return
+    assert run.offsets() == []
+    log.append(1)
+    assert run.offsets() == [124, 125, 126, 127]
 
 
 def test_a_topic_that_was_made_anew_is_another_one(disk: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import io
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from kdump.cli.main import kdump as command
 from kdump.cli.options.store import into_store
 from kdump.nights.present import parts_of, read_present
 from kdump.storage import object_store, staged_tree
-from kdump.storage.object_store import files_below, put_file, read_whole, version_of
+from kdump.storage.object_store import files_below, opened_file, put_file, read_whole, version_of
 from kdump.storage.staged_tree import StagedTree, StoreChangedError
 from tests.support.nights import CHANGES, node, partition, rest, rows_of
 from tests.support.partitions import write
@@ -217,3 +219,42 @@ def test_what_was_not_staged_is_not_removed_and_a_list_of_another_run_is_seen(mo
         tree.put()
     assert done == []
     tree.close()
+
+
+class _Breaks(io.BytesIO):
+    """A file that a disk gives up on."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell():
+            raise OSError(errno.EIO, "Input/output error")
+        return super().read(size)
+
+
+@pytest.mark.parametrize("before", [None, b"as it was"])
+def test_a_put_that_does_not_come_to_its_end_publishes_nothing(
+    before: bytes | None, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, own = f"{bucket}/one", tmp_path / "one"
+    if before is not None:
+        put_file(url, before)
+    data = bytes(14 << 20)
+    own.write_bytes(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store, "_PART", 6 << 20)
+        patch.setattr(Path, "open", lambda _path, _mode: _Breaks(data))
+        with pytest.raises(OSError, match="Input/output error") as raised:
+            put_file(url, str(own))
+    assert raised.value.filename == url
+    del raised
+    gc.collect()
+    assert files_below(bucket) == ([] if before is None else ["one"])
+    assert before is None or read_whole(url) == before
+    put_file(url, str(own))
+    assert read_whole(url) == data
+
+
+def test_what_cannot_be_opened_is_one_line(bucket: str) -> None:
+    with pytest.raises(FileNotFoundError) as raised, opened_file(f"{bucket}/nothing"):
+        pass
+    assert raised.value.filename == f"{bucket}/nothing"
+    assert "\n" not in str(raised.value)

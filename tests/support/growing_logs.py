@@ -101,6 +101,23 @@ class GrowingLog:
             else:
                 (self.path / file).write_bytes(data)
 
+    def flip(self, number: int, bit: int) -> None:
+        """Damage the base offset of a batch of the active segment, which no CRC covers.
+
+        Args:
+            number: of the batch.
+            bit: of the offset, 0 for the lowest.
+        """
+        at = sum(map(len, self.segments[self._active][:number])) + 7 - bit // 8
+        data = bytearray(self._file(self._active).read_bytes())
+        data[at] ^= 1 << bit % 8
+        self._file(self._active).write_bytes(data)
+
+    def epochs(self, *entries: tuple[int, int]) -> None:
+        """Write the leader-epoch-checkpoint: epoch and first offset of each."""
+        lines = ["0", str(len(entries)), *(f"{epoch} {first}" for epoch, first in entries)]
+        (self.path / "leader-epoch-checkpoint").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
     def roll(self) -> None:
         """Begin a new segment."""
         self.append(0)
