@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -132,6 +133,7 @@ def _judged(
 ) -> Iterator[tuple[Item, bool]]:
     """Yield the items, and whether their partition has told what to do about them; `log_dirs` gets the directories."""
     directories: list[DirectoryCheck] = []
+    empty: list[str] = []  # of a node: what is wrong with them may be told of its disks
     for path, is_directory in expanded(paths):
         if not is_directory:
             from kdump.checks.loose import check_loose
@@ -140,12 +142,19 @@ def _judged(
                 yield item, True
         elif (directory := DirectoryCheck(path, is_log_dir=options.node is not None)).is_broker_directory:
             directories.append(directory)
+        elif options.node is not None:
+            empty.append(path)
         else:
             yield from ((item, False) for item in without_files(path))
     introduce([one.log_dir for one in directories])
     log_dirs += dict.fromkeys(one.log_dir for one in directories)
+    told_of: set[str] = set()
     for item in not_together(directories, options, are_replicas=are_replicas):
+        told_of |= {os.path.dirname(item.file)} if isinstance(item, Finding) and item.code is Code.K03 else set()
         yield item, False
+    for path in empty:
+        if path not in told_of:
+            yield from ((item, False) for item in without_files(path))
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
         known: list[tuple[DirectoryCheck, dict[str, str], dict[str, int]]] = []

@@ -7,6 +7,7 @@ apart: producers, open transactions and leader epochs, up to a limit.
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from heapq import nsmallest
@@ -23,6 +24,7 @@ from kdump.rows.stats import (
     EndedTransactions,
     EpochFigures,
     Figures,
+    Largest,
     OpenTransactionFigures,
     SizeCount,
     SizeFigures,
@@ -30,8 +32,6 @@ from kdump.rows.stats import (
 )
 
 if TYPE_CHECKING:
-    from array import array
-
     from kdump.item import Item
     from kdump.render.turns import TurnSink
 
@@ -164,6 +164,8 @@ class Fold:
         self._runs = 0
         self._transactions = Transactions(ahead=ahead)
         self._keys, self._values = _Sizes(), _Sizes()
+        self._largest_record: Largest | None = None
+        self._largest_batch: Largest | None = None
         self._complete = True
 
     def file(self, size: int) -> None:
@@ -198,6 +200,10 @@ class Fold:
         if base >= 0:  # compressed messages of magic 0 and 1: their records tell
             self._first = base if self._first is None else min(self._first, base)
         self._last = max(lasts) if self._last is None else max(self._last, *lasts)
+        sizes = window.column(layout.SIZE)[rows]
+        at = sizes.index(max(sizes))
+        offset = bases[at] if bases[at] >= 0 else lasts[at]  # a compressed message of magic 0 or 1 has its last one
+        self._largest_batch = _larger(self._largest_batch, Largest(offset, sizes[at]))
         self._control_batches += sum(1 for one in window.column(layout.ATTRIBUTES)[rows] if one & layout.CONTROL_FLAG)
         producers = set(window.column(layout.PRODUCER_ID)[rows]) - {_NO_PRODUCER}
         if len(self._producers) + len(producers) <= MOST_PRODUCERS or producers <= self._producers:
@@ -246,14 +252,27 @@ class Fold:
         keys, values = list(column(layout.R_KEY_SIZE)), list(column(layout.R_VALUE_SIZE))
         if chunk.cut is not None:
             keys, values = [chunk.cut.key_size], [chunk.cut.value_size]
+        offsets = column(layout.R_OFFSET)
         if has_flags:  # control records have no key and no value that would be anybody's
             control = [one & layout.CONTROL_FLAG for one in chunk.window.column(layout.ATTRIBUTES)]
             data = [i for i, k in enumerate(column(layout.R_BATCH)) if not control[k]]
             keys, values = [keys[i] for i in data], [values[i] for i in data]
+            offsets = array("q", [offsets[i] for i in data])
+        self._see_largest(offsets, keys, values)
         self._keys.add(keys)
         self._values.add(values)
         if min(values, default=0) < 0:
             self._tombstones += sum(1 for key, value in zip(keys, values, strict=True) if value < 0 <= key)
+
+    def _see_largest(self, offsets: array[int], keys: list[int], values: list[int]) -> None:
+        """Note the largest of some records: sizes below 0 are those of null."""
+        known = -1 if self._largest_record is None else self._largest_record.size
+        if max(keys, default=-1) + max(values, default=-1) <= known and known >= 0:
+            return  # most chunks have none that is larger
+        sizes = [max(key, 0) + max(value, 0) for key, value in zip(keys, values, strict=True)]
+        if sizes:
+            at = sizes.index(max(sizes))
+            self._largest_record = _larger(self._largest_record, Largest(offsets[at], sizes[at]))
 
     def may_join(self, other: Fold) -> bool:
         """Tell whether no limit is met when what another one has is joined: else it hangs on the order of batches."""
@@ -282,6 +301,8 @@ class Fold:
         self._transactions.join(other._transactions)
         self._keys.join(other._keys)
         self._values.join(other._values)
+        self._largest_record = _larger(self._largest_record, other._largest_record)
+        self._largest_batch = _larger(self._largest_batch, other._largest_batch)
         self._complete &= other._complete
 
     def figures(self) -> Figures:
@@ -308,6 +329,8 @@ class Fold:
             tombstones=self._tombstones,
             keys=self._keys.figures(),
             values=self._values.figures(),
+            largest_record=self._largest_record,
+            largest_batch=self._largest_batch,
             complete=self._complete and transactions.complete,
         )
 
@@ -490,6 +513,13 @@ class Ended:
         """Return what all that was added comes to."""
         totals = self._count, self._batches, self._records, self._size, self._timed
         return EndedTransactions(*totals, self._shortest, self._longest, self._total)
+
+
+def _larger(one: Largest | None, other: Largest | None) -> Largest | None:
+    """Return the larger one; of two that are equal the first."""
+    if one is None or other is None:
+        return one or other
+    return other if other.size > one.size else one
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -50,6 +50,9 @@ def figures_text(figures: Figures) -> Iterator[str]:
         yield f"{what}: {_pairs(**numbers)}"
         for bar in sizes.histogram:
             yield f"{what}: {_pairs(**fields_of(bar))}"
+    for what, largest in (("largest record", figures.largest_record), ("largest batch", figures.largest_batch)):
+        if largest is not None:
+            yield f"{what}: {_pairs(**fields_of(largest))}"
 
 
 def _pairs(**fields: object) -> str:
