@@ -20,6 +20,7 @@ from kdump.broker.load.raft_log import begun_at
 from kdump.broker.load.raft_records import records_failure
 from kdump.broker.load.release_refusal import not_for_coordinator, refusal
 from kdump.checks.owners import closed_files
+from kdump.checks.raft_log import level_of
 from kdump.checks.together import is_bare
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON, RUNTIME
@@ -356,6 +357,7 @@ def _outcomes(
     )
     closed = closed_files(directory)
     refused = _refused(directory, settings) if name.is_raft_log else None
+    assumed += _level(directory, name, settings)
     if not settings.config.assumed_release and not name.state:  # a release was named: a rollback, or an upgrade
         assumed += not_for_coordinator(directory, settings.config.rules, _LIMITS)
     for start in (one for one in _WORST_FIRST if one in starts):
@@ -485,6 +487,12 @@ def _refused(directory: PartitionDir, settings: LoadSettings) -> Cause | None:
         file=found.path if code else "",
         after=directory.path,
     )
+
+
+def _level(directory: PartitionDir, name: PartitionName, settings: LoadSettings) -> tuple[str, ...]:
+    """Which releases read a metadata log; nothing of another partition, or where nothing tells."""
+    said = level_of(directory, settings.config.rules, _LIMITS) if name.is_raft_log else ""
+    return (said,) if said else ()
 
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], release: str) -> Prediction:

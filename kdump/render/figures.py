@@ -45,6 +45,11 @@ def figures_text(figures: Figures) -> Iterator[str]:
         yield f"transactions: open count: {transactions.open_count}"
     for one in transactions.open:
         yield f"open transaction: {_pairs(**fields_of(one))}"
+    yield from _sizes_text(figures)
+
+
+def _sizes_text(figures: Figures) -> Iterator[str]:
+    """Yield the lines of keys, values, and the largest record and batch."""
     for what, sizes in (("keys", figures.keys), ("values", figures.values)):
         numbers = {key: value for key, value in fields_of(sizes).items() if key != "histogram"}
         yield f"{what}: {_pairs(**numbers)}"
