@@ -269,7 +269,7 @@ class PartitionCheck:
         yield from holes.rest()
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
-        yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost, self._remark)
+        yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost, remark=self._remark)
 
     def _twice(self, number: int, facts: SegmentSummary, options: VerifyOptions) -> Iterator[Item]:
         """The offsets that a segment, with the one before it, has twice."""

@@ -21,7 +21,6 @@ from kdump.broker.load.raft_records import records_failure
 from kdump.broker.load.release_refusal import not_for_coordinator, refusal
 from kdump.checks.owners import closed_files
 from kdump.checks.raft_log import level_of
-from kdump.checks.together import is_bare
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON, RUNTIME
 from kdump.format.kinds import FileKind
@@ -31,7 +30,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
-from kdump.storage.same_partition import same_partitions
+from kdump.storage.same_partition import is_bare, same_partitions
 from kdump.value import Value, pattern
 
 if TYPE_CHECKING:

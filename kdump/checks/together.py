@@ -9,7 +9,7 @@ from kdump.checks.whole_node import directory_ids_twice, disks_of_node
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
-from kdump.storage.same_partition import same_partitions
+from kdump.storage.same_partition import is_bare, same_partitions
 from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
@@ -133,12 +133,6 @@ def _duplicates(directories: list[DirectoryCheck], options: VerifyOptions, *, ar
 def _state(directory: PartitionDir) -> str:
     """What has become of a partition, by the name of its directory; empty for one that is in use."""
     return "" if directory.parsed is None else directory.parsed.state
-
-
-def is_bare(directory: PartitionDir) -> bool:
-    """Tell whether a directory of the metadata log is one that only formatting, or a hand, has made."""
-    is_raft_log = directory.parsed is not None and directory.parsed.is_raft_log
-    return is_raft_log and not directory.log_bases and not directory.listing.has(FileKind.QUORUM_STATE.value)
 
 
 _MOVE_ONE = "move one of them out of its log directory"

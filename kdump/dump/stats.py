@@ -32,6 +32,8 @@ from kdump.rows.stats import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.item import Item
     from kdump.render.turns import TurnSink
 
@@ -164,8 +166,7 @@ class Fold:
         self._runs = 0
         self._transactions = Transactions(ahead=ahead)
         self._keys, self._values = _Sizes(), _Sizes()
-        self._largest_record: Largest | None = None
-        self._largest_batch: Largest | None = None
+        self._largest = _LargestOnes()
         self._complete = True
 
     def file(self, size: int) -> None:
@@ -200,10 +201,7 @@ class Fold:
         if base >= 0:  # compressed messages of magic 0 and 1: their records tell
             self._first = base if self._first is None else min(self._first, base)
         self._last = max(lasts) if self._last is None else max(self._last, *lasts)
-        sizes = window.column(layout.SIZE)[rows]
-        at = sizes.index(max(sizes))
-        offset = bases[at] if bases[at] >= 0 else lasts[at]  # a compressed message of magic 0 or 1 has its last one
-        self._largest_batch = _larger(self._largest_batch, Largest(offset, sizes[at]))
+        self._largest.add_batches(bases, lasts, window.column(layout.SIZE)[rows])
         self._control_batches += sum(1 for one in window.column(layout.ATTRIBUTES)[rows] if one & layout.CONTROL_FLAG)
         producers = set(window.column(layout.PRODUCER_ID)[rows]) - {_NO_PRODUCER}
         if len(self._producers) + len(producers) <= MOST_PRODUCERS or producers <= self._producers:
@@ -258,21 +256,11 @@ class Fold:
             data = [i for i, k in enumerate(column(layout.R_BATCH)) if not control[k]]
             keys, values = [keys[i] for i in data], [values[i] for i in data]
             offsets = array("q", [offsets[i] for i in data])
-        self._see_largest(offsets, keys, values)
+        self._largest.add_records(offsets, keys, values)
         self._keys.add(keys)
         self._values.add(values)
         if min(values, default=0) < 0:
             self._tombstones += sum(1 for key, value in zip(keys, values, strict=True) if value < 0 <= key)
-
-    def _see_largest(self, offsets: array[int], keys: list[int], values: list[int]) -> None:
-        """Note the largest of some records: sizes below 0 are those of null."""
-        known = -1 if self._largest_record is None else self._largest_record.size
-        if max(keys, default=-1) + max(values, default=-1) <= known and known >= 0:
-            return  # most chunks have none that is larger
-        sizes = [max(key, 0) + max(value, 0) for key, value in zip(keys, values, strict=True)]
-        if sizes:
-            at = sizes.index(max(sizes))
-            self._largest_record = _larger(self._largest_record, Largest(offsets[at], sizes[at]))
 
     def may_join(self, other: Fold) -> bool:
         """Tell whether no limit is met when what another one has is joined: else it hangs on the order of batches."""
@@ -301,8 +289,7 @@ class Fold:
         self._transactions.join(other._transactions)
         self._keys.join(other._keys)
         self._values.join(other._values)
-        self._largest_record = _larger(self._largest_record, other._largest_record)
-        self._largest_batch = _larger(self._largest_batch, other._largest_batch)
+        self._largest.join(other._largest)
         self._complete &= other._complete
 
     def figures(self) -> Figures:
@@ -329,10 +316,38 @@ class Fold:
             tombstones=self._tombstones,
             keys=self._keys.figures(),
             values=self._values.figures(),
-            largest_record=self._largest_record,
-            largest_batch=self._largest_batch,
+            largest_record=self._largest.record,
+            largest_batch=self._largest.batch,
             complete=self._complete and transactions.complete,
         )
+
+
+class _LargestOnes:
+    """The first of the largest records, and of the largest batches."""
+
+    def __init__(self) -> None:
+        self.record: Largest | None = None
+        self.batch: Largest | None = None
+
+    def add_records(self, offsets: Sequence[int], keys: list[int], values: list[int]) -> None:
+        """Take records into account: sizes below 0 are those of null."""
+        known = -1 if self.record is None else self.record.size
+        if max(keys, default=-1) + max(values, default=-1) <= known and known >= 0:
+            return  # most chunks have none that is larger
+        sizes = [max(key, 0) + max(value, 0) for key, value in zip(keys, values, strict=True)]
+        if sizes:
+            at = sizes.index(max(sizes))
+            self.record = _larger(self.record, Largest(offsets[at], sizes[at]))
+
+    def add_batches(self, bases: Sequence[int], lasts: Sequence[int], sizes: Sequence[int]) -> None:
+        """Take batches into account; compressed ones of magic 0 and 1 have no base offset, but their last one."""
+        at = sizes.index(max(sizes))
+        self.batch = _larger(self.batch, Largest(bases[at] if bases[at] >= 0 else lasts[at], sizes[at]))
+
+    def join(self, other: _LargestOnes) -> None:
+        """Add what another one has of what follows."""
+        self.record = _larger(self.record, other.record)
+        self.batch = _larger(self.batch, other.batch)
 
 
 class _Sizes:
