@@ -82,7 +82,7 @@ def test_figures_are_those_of_the_records(tree: Path) -> None:
 
 
 def _size(batches: list[Any]) -> int:
-    return max(one["size"] for one in batches)
+    return max(int(one["size"]) for one in batches)
 
 
 def _first(batches: list[Any]) -> int:

@@ -127,7 +127,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="kdump-commits-") as scratch:
             root = Path(scratch) / "logdir"
             parts = {NAME: made.files, "__consumer_offsets-3": offsets_log(commits)}
-            write(root, log_dir(parts, **({"start": ("t", 0, start)} if start else {})))
+            write(root, log_dir(parts, start=("t", 0, start)) if start else log_dir(parts))
             work = Path(scratch) / "kafka" / NAME
             write(work, made.files)
             ours, theirs = by_kdump(root), by_kafka(kafka, work, made, start, commits)
