@@ -191,6 +191,7 @@ class PartitionChecked(Value):
     end_offset: int | None
     size: int  # of its logs, bytes
     offsets_lost: int = 0  # that readers do not get; what is absent is not lost
+    remark: str = ""  # what people should know of it that is no finding
 
 
 class StepFacts(Value):

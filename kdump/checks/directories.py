@@ -12,6 +12,7 @@ from kdump.checks.state_files import check_text
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
+from kdump.rows.verdict import Certainty, Loss
 from kdump.storage.names import BOOTSTRAP
 from kdump.storage.partition_dir import InputDirectory, list_ahead
 from kdump.words.numbers import some_of
@@ -99,7 +100,7 @@ class DirectoryCheck:
             yield from odd_directories(odd, self.log_dir, options.max_batch_bytes)
         yield Checked(tuple(shown), 0, 0)
 
-    def _without_properties(self) -> Iterator[Finding]:
+    def _without_properties(self) -> Iterator[Finding | Loss]:
         """A log directory whose broker had a meta.properties, and that has none any more.
 
         Reports: K03.
@@ -111,7 +112,8 @@ class DirectoryCheck:
             why = "the file is missing, and the metadata log is here: a node ends when it starts without it"
             yield Finding(Code.K03, path, values={"why": why, "remedy": _WRITE_PROPERTIES})
             return
-        without = [one.directory.name for one in self.partitions if one.lacks_epochs and one.directory.log_bases[0] > 0]
+        emptied = [one.directory for one in self.partitions if one.lacks_epochs and one.directory.log_bases[0] > 0]
+        without = [one.name for one in emptied]
         if without and any(map(listing.has, (FileKind.RECOVERY_POINT.value, FileKind.REPLICATION.value))):
             files = f"the leader-epoch-checkpoint of {some_of(without, _MOST_NAMED)}"
             why = (
@@ -120,6 +122,11 @@ class DirectoryCheck:
             self._lost_properties = path
             values = {"why": why, "remedy": _STOP_JOB}
             yield Finding(Code.K03, path, values=values, severity_override=Severity.WARNING)
+            for one in emptied:
+                if one.key is None or self.log_dir.offset(FileKind.LOG_START, one.key) is None:  # else it is told there
+                    last = one.log_bases[0] - 1
+                    place = one.path_of(0, FileKind.LOG), None, None, 0, last
+                    yield Loss(one.path, one.name, *place, None, Certainty.UNEXPLAINED, (Code.K03.name,))
 
     def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         """One file of the log directory itself."""

@@ -71,6 +71,7 @@ class PartitionCheck:
         self.name = directory.parsed  # what its name tells, None where it tells nothing
         self._only = only
         self.sizes = [self._size(directory.path_of(base, FileKind.LOG)) for base in directory.log_bases]
+        self._remark = ""  # what people should know that is no finding
         self.lacks_epochs = False  # batches have leader epochs, and the leader-epoch-checkpoint is gone
         self.checkpoint_findings: list[Finding] = []  # K01 and K02, for whoever judges the files of the log directory
         self._end = 0
@@ -268,7 +269,7 @@ class PartitionCheck:
         yield from holes.rest()
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
-        yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost)
+        yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost, remark=self._remark)
 
     def _twice(self, number: int, facts: SegmentSummary, options: VerifyOptions) -> Iterator[Item]:
         """The offsets that a segment, with the one before it, has twice."""
@@ -398,7 +399,7 @@ class PartitionCheck:
         yield from self._of_directory(options)
         is_begun = True
         if self._is_raft_log and self._bases:
-            from kdump.checks.raft_log import refused_record, snapshot_ahead, snapshot_missing
+            from kdump.checks.raft_log import level_of, refused_record, snapshot_ahead, snapshot_missing
 
             yield from snapshot_ahead(self.directory, self._last_end)
             missing = snapshot_missing(self.directory, self._start)
@@ -406,6 +407,7 @@ class PartitionCheck:
             yield from missing
             if is_begun and self._is_read and not self._is_damaged:
                 yield from refused_record(self.directory, options.rules, options.limits)
+                self._remark = level_of(self.directory, options.rules, options.limits)
         if has_sound_epochs:  # a broker does not start with others
             self.lacks_epochs = self._has_epochs and epoch_file.is_missing
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)

@@ -15,11 +15,12 @@ from kdump.broker.load.coming_start import HELD, coming_starts
 from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, TailRecoveries, load
 from kdump.broker.load.log_manager import Cause, LogManager, worst
-from kdump.broker.load.properties_ensemble import ensemble_cause
+from kdump.broker.load.properties_ensemble import ensemble_cause, unexpected_metadata
 from kdump.broker.load.raft_log import begun_at
 from kdump.broker.load.raft_records import records_failure
 from kdump.broker.load.release_refusal import not_for_coordinator, refusal
 from kdump.checks.owners import closed_files
+from kdump.checks.raft_log import level_of
 from kdump.finding import Code, Trait
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON, RUNTIME
 from kdump.format.kinds import FileKind
@@ -29,7 +30,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
-from kdump.storage.same_partition import same_partitions
+from kdump.storage.same_partition import is_bare, same_partitions
 from kdump.value import Value, pattern
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def of_brokers(
         settings: of the node that has them all; None where they may be of several, or of one and not all.
         are_replicas: as `same_partitions` has it.
     """
-    twins = same_partitions(log_dirs, are_replicas=are_replicas)
+    twins = list(same_partitions(log_dirs, are_replicas=are_replicas))
     pairs = [pair for pair in twins if not (pair[0].parsed and pair[0].parsed.is_raft_log)]
     rows = list(rows) if pairs else rows
     twice = _loaded_twice(pairs, rows) if isinstance(rows, list) else {}
@@ -199,11 +200,38 @@ def of_brokers(
         yield from _of_node(rows, [log_dir for log_dir, _ in log_dirs], settings, twice)
         return
     brokers = {one.path: _broker_of(log_dir) for log_dir, several in log_dirs for one in several}
+    elsewhere = _metadata_twice(twins)
     for row in rows:
         if isinstance(row, Ending):
             continue
-        cause = twice.get((*brokers[row.path], row.start)) if isinstance(row, Prediction) and twice else None
-        yield _stopped(row, cause) if isinstance(row, Prediction) and cause and not _ends_broker(row) else row
+        if not isinstance(row, Prediction):
+            yield row
+            continue
+        first = elsewhere.get(brokers[row.path])
+        if first is not None and (not _ends_broker(row) or _is_later(row)):
+            yield _stopped(row.replace(bytes_lost=0, records_lost=0), first)
+            continue
+        cause = twice.get((*brokers[row.path], row.start)) if twice else None
+        yield _stopped(row, cause) if cause and not _ends_broker(row) else row
+
+
+def _metadata_twice(
+    pairs: Iterable[tuple[PartitionDir, PartitionDir]],
+) -> dict[tuple[str | None, int | None], Cause]:
+    """Why nodes end whose metadata log lies in two of their log directories, by cluster and node.
+
+    Whichever of the two the settings have as metadata.log.dir: the other one is not where it should be. Without the
+    settings the one with neither a log nor a quorum-state is taken for that. Source: MetaPropertiesEnsemble.verify.
+    """
+    found: dict[tuple[str | None, int | None], Cause] = {}
+    for one, other in pairs:
+        if one.parsed is None or not one.parsed.is_raft_log:
+            continue
+        wrong, right = (other, one) if is_bare(other) else (one, other)
+        exception = unexpected_metadata(wrong.path, right.log_dir.path)
+        cause = Cause(Stops.BROKER, exception, one.path, True, Code.F12.name, one.path)
+        found.setdefault(_broker_of(one.log_dir), cause)
+    return found
 
 
 def _broker_of(log_dir: LogDir) -> tuple[str | None, int | None]:
@@ -328,6 +356,7 @@ def _outcomes(
     )
     closed = closed_files(directory)
     refused = _refused(directory, settings) if name.is_raft_log else None
+    assumed += _level(directory, name, settings)
     if not settings.config.assumed_release and not name.state:  # a release was named: a rollback, or an upgrade
         assumed += not_for_coordinator(directory, settings.config.rules, _LIMITS)
     for start in (one for one in _WORST_FIRST if one in starts):
@@ -463,6 +492,12 @@ def _refused(directory: PartitionDir, settings: LoadSettings) -> Cause | None:
         file=found.path if code else "",
         after=directory.path,
     )
+
+
+def _level(directory: PartitionDir, name: PartitionName, settings: LoadSettings) -> tuple[str, ...]:
+    """Which releases read a metadata log; nothing of another partition, or where nothing tells."""
+    said = level_of(directory, settings.config.rules, _LIMITS) if name.is_raft_log else ""
+    return (said,) if said else ()
 
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...], release: str) -> Prediction:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.load.bootstrap import bootstrap_failure
 from kdump.broker.load.raft_records import ends_of, records_failure
-from kdump.broker.load.release_refusal import refusal
+from kdump.broker.load.release_refusal import level_sentence, refusal
 from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
@@ -142,6 +142,18 @@ def refused_record(directory: PartitionDir, rules: Rules, limits: ReadLimits) ->
     if found is not None and not found.is_of_release:
         values: dict[str, int | str | None] = {"record": found.offset, "exception": found.exception}
         yield Finding(Code.L21, found.path, found.position, found.size, offset=found.offset, values=values)
+
+
+def level_of(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> str:
+    """Return which releases can read the metadata log; empty where nothing tells.
+
+    Args:
+        directory, rules, limits: as `refused_record` has them.
+    """
+    try:
+        return level_sentence(directory, rules, limits)
+    except OSError:
+        return ""  # it is said where it is read
 
 
 def _of_snapshot(name: str, directory: PartitionDir, end: int) -> str:

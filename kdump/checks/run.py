@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -132,6 +133,7 @@ def _judged(
 ) -> Iterator[tuple[Item, bool]]:
     """Yield the items, and whether their partition has told what to do about them; `log_dirs` gets the directories."""
     directories: list[DirectoryCheck] = []
+    empty: list[str] = []  # where one configuration names them, they are told with its disks
     for path, is_directory in expanded(paths):
         if not is_directory:
             from kdump.checks.loose import check_loose
@@ -141,10 +143,11 @@ def _judged(
         elif (directory := DirectoryCheck(path, is_log_dir=options.node is not None)).is_broker_directory:
             directories.append(directory)
         else:
-            yield from ((item, False) for item in without_files(path))
+            empty.append(path)
+            yield from ((item, False) for item in without_files(path) if options.node is None)
     introduce([one.log_dir for one in directories])
     log_dirs += dict.fromkeys(one.log_dir for one in directories)
-    for item in not_together(directories, options, are_replicas=are_replicas):
+    for item in _together(directories, empty, options, are_replicas=are_replicas):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
@@ -162,6 +165,20 @@ def _judged(
             known.append((directory, told, lost))
             for item in _foretold(known, options, is_last=len(known) == len(directories), are_replicas=are_replicas):
                 yield item, False
+
+
+def _together(
+    directories: list[DirectoryCheck], empty: Sequence[str], options: VerifyOptions, *, are_replicas: bool
+) -> Iterator[Item]:
+    """Yield what the directories show together, and which of a node have nothing, where nothing else says so."""
+    told: set[str] = set()
+    for item in not_together(directories, options, are_replicas=are_replicas):
+        if isinstance(item, Finding) and item.code is Code.K03:
+            told.add(os.path.dirname(item.file))
+        yield item
+    for path in empty:
+        if options.node is not None and path not in told:
+            yield from without_files(path)
 
 
 def _foretold(

@@ -7,6 +7,7 @@ apart: producers, open transactions and leader epochs, up to a limit.
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from heapq import nsmallest
@@ -23,6 +24,7 @@ from kdump.rows.stats import (
     EndedTransactions,
     EpochFigures,
     Figures,
+    Largest,
     OpenTransactionFigures,
     SizeCount,
     SizeFigures,
@@ -30,7 +32,7 @@ from kdump.rows.stats import (
 )
 
 if TYPE_CHECKING:
-    from array import array
+    from collections.abc import Sequence
 
     from kdump.item import Item
     from kdump.render.turns import TurnSink
@@ -164,6 +166,7 @@ class Fold:
         self._runs = 0
         self._transactions = Transactions(ahead=ahead)
         self._keys, self._values = _Sizes(), _Sizes()
+        self._largest = _LargestOnes()
         self._complete = True
 
     def file(self, size: int) -> None:
@@ -198,6 +201,7 @@ class Fold:
         if base >= 0:  # compressed messages of magic 0 and 1: their records tell
             self._first = base if self._first is None else min(self._first, base)
         self._last = max(lasts) if self._last is None else max(self._last, *lasts)
+        self._largest.add_batches(bases, lasts, window.column(layout.SIZE)[rows])
         self._control_batches += sum(1 for one in window.column(layout.ATTRIBUTES)[rows] if one & layout.CONTROL_FLAG)
         producers = set(window.column(layout.PRODUCER_ID)[rows]) - {_NO_PRODUCER}
         if len(self._producers) + len(producers) <= MOST_PRODUCERS or producers <= self._producers:
@@ -246,10 +250,13 @@ class Fold:
         keys, values = list(column(layout.R_KEY_SIZE)), list(column(layout.R_VALUE_SIZE))
         if chunk.cut is not None:
             keys, values = [chunk.cut.key_size], [chunk.cut.value_size]
+        offsets = column(layout.R_OFFSET)
         if has_flags:  # control records have no key and no value that would be anybody's
             control = [one & layout.CONTROL_FLAG for one in chunk.window.column(layout.ATTRIBUTES)]
             data = [i for i, k in enumerate(column(layout.R_BATCH)) if not control[k]]
             keys, values = [keys[i] for i in data], [values[i] for i in data]
+            offsets = array("q", [offsets[i] for i in data])
+        self._largest.add_records(offsets, keys, values)
         self._keys.add(keys)
         self._values.add(values)
         if min(values, default=0) < 0:
@@ -282,6 +289,7 @@ class Fold:
         self._transactions.join(other._transactions)
         self._keys.join(other._keys)
         self._values.join(other._values)
+        self._largest.join(other._largest)
         self._complete &= other._complete
 
     def figures(self) -> Figures:
@@ -308,8 +316,38 @@ class Fold:
             tombstones=self._tombstones,
             keys=self._keys.figures(),
             values=self._values.figures(),
+            largest_record=self._largest.record,
+            largest_batch=self._largest.batch,
             complete=self._complete and transactions.complete,
         )
+
+
+class _LargestOnes:
+    """The first of the largest records, and of the largest batches."""
+
+    def __init__(self) -> None:
+        self.record: Largest | None = None
+        self.batch: Largest | None = None
+
+    def add_records(self, offsets: Sequence[int], keys: list[int], values: list[int]) -> None:
+        """Take records into account: sizes below 0 are those of null."""
+        known = -1 if self.record is None else self.record.size
+        if max(keys, default=-1) + max(values, default=-1) <= known and known >= 0:
+            return  # most chunks have none that is larger
+        sizes = [max(key, 0) + max(value, 0) for key, value in zip(keys, values, strict=True)]
+        if sizes:
+            at = sizes.index(max(sizes))
+            self.record = _larger(self.record, Largest(offsets[at], sizes[at]))
+
+    def add_batches(self, bases: Sequence[int], lasts: Sequence[int], sizes: Sequence[int]) -> None:
+        """Take batches into account; compressed ones of magic 0 and 1 have no base offset, but their last one."""
+        at = sizes.index(max(sizes))
+        self.batch = _larger(self.batch, Largest(bases[at] if bases[at] >= 0 else lasts[at], sizes[at]))
+
+    def join(self, other: _LargestOnes) -> None:
+        """Add what another one has of what follows."""
+        self.record = _larger(self.record, other.record)
+        self.batch = _larger(self.batch, other.batch)
 
 
 class _Sizes:
@@ -490,6 +528,13 @@ class Ended:
         """Return what all that was added comes to."""
         totals = self._count, self._batches, self._records, self._size, self._timed
         return EndedTransactions(*totals, self._shortest, self._longest, self._total)
+
+
+def _larger(one: Largest | None, other: Largest | None) -> Largest | None:
+    """Return the larger one; of two that are equal the first."""
+    if one is None or other is None:
+        return one or other
+    return other if other.size > one.size else one
 
 
 def _least(one: int | None, other: int | None) -> int | None:

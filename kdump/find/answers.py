@@ -63,9 +63,17 @@ class Sentences:
         is_one = len(gone) == 1 and gone[0][0] == gone[0][1]
         return f"{'offset' if is_one else 'offsets'} {' and '.join(shown)}"
 
-    def before_start(self, offset: int, start: int) -> str:
-        """The offset is below the log start offset."""
-        return f"offset {self._number(offset)} is before the start: the log begins at {self._number(start)}"
+    def before_start(self, offset: int, start: int, *, is_here: bool) -> str:
+        """The offset is below the log start offset.
+
+        Args:
+            offset: that was asked for.
+            start: the log start offset.
+            is_here: its record lies in the log still, intact.
+        """
+        said = f"offset {self._number(offset)} is before the start: the log begins at {self._number(start)}"
+        here = "its record is here still, below the start: no consumer gets it, and a broker removes its segment"
+        return f"{said}; {here}" if is_here else said
 
     def no_batch(self, offset: int) -> str:
         """The offset is inside the log, and a broker finds nothing."""

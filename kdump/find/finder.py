@@ -465,7 +465,16 @@ class Finder:
         return LookupAnswer(query.text, error=self._sentences.no_batch(query.number))
 
     def _before_start(self, query: Query) -> str:
-        return self._sentences.before_start(query.number, self._partition.start_offset)
+        """Why an offset below the log start has no answer."""
+        number, is_here = self._partition.floor(query.number), False
+        if number >= 0:
+            try:
+                found = self._lookup.batch_of(number, query.number)
+            except (UnreadableError, OSError):
+                found = None
+            if isinstance(found, FoundBatch) and found.cell(layout.CRC) == found.cell(layout.COMPUTED_CRC):
+                is_here = self._inside.record(found, query.number) is not None
+        return self._sentences.before_start(query.number, self._partition.start_offset, is_here=is_here)
 
     def _nothing(self, query: Query) -> LookupAnswer:
         """That a broker finds no record for a question about time, if it throws nothing."""

@@ -45,11 +45,19 @@ def figures_text(figures: Figures) -> Iterator[str]:
         yield f"transactions: open count: {transactions.open_count}"
     for one in transactions.open:
         yield f"open transaction: {_pairs(**fields_of(one))}"
+    yield from _sizes_text(figures)
+
+
+def _sizes_text(figures: Figures) -> Iterator[str]:
+    """Yield the lines of keys, values, and the largest record and batch."""
     for what, sizes in (("keys", figures.keys), ("values", figures.values)):
         numbers = {key: value for key, value in fields_of(sizes).items() if key != "histogram"}
         yield f"{what}: {_pairs(**numbers)}"
         for bar in sizes.histogram:
             yield f"{what}: {_pairs(**fields_of(bar))}"
+    for what, largest in (("largest record", figures.largest_record), ("largest batch", figures.largest_batch)):
+        if largest is not None:
+            yield f"{what}: {_pairs(**fields_of(largest))}"
 
 
 def _pairs(**fields: object) -> str:

@@ -102,6 +102,13 @@ class SizeFigures(Row):
     histogram: tuple[SizeCount, ...] = column(Kind.ROW, "ascending", of=SizeCount)
 
 
+class Largest(Row):
+    """The first of the records, or batches, of the largest size."""
+
+    offset: int = column(Kind.OFFSET, "its offset, of a batch the base offset")
+    size: int = column(Kind.SIZE, "of key and value together, of a batch as it is in the log")
+
+
 class Figures(Row, name="stats"):
     """The totals of the logs of a directory."""
 
@@ -125,6 +132,10 @@ class Figures(Row, name="stats"):
     tombstones: int = column(Kind.COUNT, "records with a key and without a value")
     keys: SizeFigures = column(Kind.ROW, "their sizes", of=SizeFigures)
     values: SizeFigures = column(Kind.ROW, "their sizes", of=SizeFigures)
+    largest_record: Largest | None = column(
+        Kind.ROW, "by key and value; control records do not count; null where there are none", of=Largest
+    )
+    largest_batch: Largest | None = column(Kind.ROW, "null where there is none", of=Largest)
     complete: bool = column(
         Kind.FLAG,
         "false where a limit was met, or records could not be read: producers and open transactions are at least so "

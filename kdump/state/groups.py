@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.broker.commit_place import MARKERS_ONLY, NOT_SUBSCRIBED, WAITS, CommitLog, PlaceOfCommit
+from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.log_end import last_epoch_and_end
 from kdump.broker.log_facts import LogFiles, LogReader, earliest_open, waits_for
 from kdump.finding import Finding, Severity
@@ -317,8 +318,10 @@ class _Run:
             return None
         finally:
             directory.close()
-        epochs = [one for one in directory.sound_epochs if one.start_offset < end]
-        return CommitLog(log.log_start, end, epochs, first, DataBehind(log, files, cut).is_there)
+        epochs = EpochCache(directory.sound_epochs)  # as a broker has it that has loaded the log
+        epochs.truncate_from_end(end)
+        epochs.truncate_from_start(log.log_start)
+        return CommitLog(log.log_start, end, epochs.entries, first, DataBehind(log, files, cut).is_there)
 
     def _log_end(self, topic: str, partition: int, when: int | None) -> int | None:
         """The end of a log at a time, None where it is not among the inputs."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.broker.load.release_refusal import oldest_release
 from kdump.broker.lost_directories import MIGRATING
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.format.batch import layout
@@ -443,6 +444,8 @@ class MetadataImage:
         for kind in KINDS:
             for row in self._sorted(kind):
                 fields = self._shaped(kind, row.fields)
+                if kind == "feature" and fields["name"] == METADATA_VERSION:
+                    fields["oldestRelease"] = oldest_release(fields["featureLevel"])
                 yield kind, {name: None if isinstance(one, Secret) else one for name, one in fields.items()}
 
     def named(self) -> dict[tuple[str, str], tuple[Fields, dict[str, SetBy]]]:

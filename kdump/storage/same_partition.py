@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.format.kinds import FileKind
 from kdump.value import TupleValue
 
 if TYPE_CHECKING:
@@ -47,3 +48,9 @@ def same_partitions(
             is_copy = place is not log_dir and (own == its if is_known else are_replicas)
             if not is_copy and os.path.realpath(other.path) != os.path.realpath(one.path):
                 yield SamePartition(one, other)
+
+
+def is_bare(directory: PartitionDir) -> bool:
+    """Tell whether a directory of the metadata log is one that only formatting, or a hand, has made."""
+    is_raft_log = directory.parsed is not None and directory.parsed.is_raft_log
+    return is_raft_log and not directory.log_bases and not directory.listing.has(FileKind.QUORUM_STATE.value)

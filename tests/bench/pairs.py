@@ -40,6 +40,10 @@ COMMANDS = {
     "dump --print-data-log, a record a batch": f"dump --print-data-log {TINY}",
     "dump of a part": f"dump --print-data-log --from-offset 777777 --to-offset 777877 {LARGE}",
     "dump --value-regex": f"dump --print-data-log --value-regex ZZ {LARGE}",
+    "dump --fate": f"dump --fate --set cleanup.policy=compact {ZSTD}",
+    "dump --fate of a part": (
+        f"dump --fate --set cleanup.policy=compact --from-offset 777777 --to-offset 777877 {LARGE}"
+    ),
     "find-offset": "find-offset data-0 777777",
     "find-time": "find-time data-0 2023-11-14T22:20:00Z",
     "reindex that finds nothing to do": "reindex data-0",

@@ -19,6 +19,7 @@ from tests.checks.test_field_cases import Told
 from tests.support import metadata_records as records
 from tests.support.field_cases import closed, log_dir
 from tests.support.partitions import checkpoint, segment, write
+from tests.support.runs import run_kdump
 from tests.support.segments import Record, batch
 
 if TYPE_CHECKING:
@@ -94,6 +95,22 @@ def test_a_log_that_a_node_applies_is_sound(tmp_path: Path) -> None:
     told = Told(tmp_path, "verify", "--start", "auto", "logdir")
     assert (told.found(), told.exit) == ([], 0)
     assert all(one["loads"] for one in told.of("prediction"))
+
+
+@pytest.mark.parametrize(("level", "name", "oldest"), [(20, "3.8-IV0", "3.8"), (25, "4.0-IV3", "4.0"), (99, "", "")])
+def test_the_oldest_release_that_reads_the_log_is_one_line(level: int, name: str, oldest: str, tmp_path: Path) -> None:
+    made = [LEVEL, records.broker(3, epoch=7), records.feature("metadata.version", level)]
+    write(tmp_path / "logdir", node(made))
+    line = f"metadata.version is {level} ({name}): Kafka {oldest} is the oldest release that reads it"
+    shown = " ".join(run_kdump(["verify", "logdir"], tmp_path).stdout.decode().split())
+    assert (line in shown) == bool(oldest)
+    told = Told(tmp_path, "verify", "--start", "auto", "logdir")
+    (row,) = (one for one in told.of("prediction") if one["partition"].startswith("__cluster"))
+    assert any(line in one for one in row["assumed"]) == bool(oldest)
+    (row,) = Told(tmp_path, "cluster", "logdir").of("feature")
+    assert (row["featureLevel"], row["oldestRelease"]) == (level, oldest or None)
+    text = run_kdump(["cluster", "logdir"], tmp_path).stdout.decode()
+    assert (f"{name}: nodes older than Kafka {oldest} end when they load it" in text) == bool(oldest)
 
 
 # --- snapshots --------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_the_partitions_of_a_disk_that_is_gone_are_named(is_formatted: bool, tmp
     assert "broker 2 should have it too" in lost[1]
     assert len(of_code(found, "K03")) == (not is_formatted)
     assert {one["loads"] for one in found.of("prediction")} == {is_formatted}
-    assert found.exit in (3, 6)
+    assert (found.exit, found.of("summary")[0]["unchecked"]) == (3, [])  # an empty disk is judged, not passed over
     run = Told(tmp_path, "cluster", "one", "--check", "one", "--check", "two")
     assert len(of_code(run, "M02")) == 2
 
@@ -145,6 +145,17 @@ def test_a_metadata_log_without_meta_properties_is_an_error_and_old_files_that_a
     (told_of_job,) = of_code(found, "K03")
     assert "the leader-epoch-checkpoint of orders-0, orders-1: something outside Kafka" in told_of_job
     assert found.found("error") == []
+    taken = [(one["partition"], one["offset"], one["lastOffset"], one["certainty"]) for one in found.of("loss")]
+    assert taken == [("orders-0", 0, 3, "unexplained"), ("orders-1", 0, 3, "unexplained")]
+    assert (found.of("summary")[0]["offsetsUnexplained"], found.exit) == (8, 0)
+
+
+def test_an_empty_directory_beside_a_node_with_zookeeper_is_said_to_have_nothing(tmp_path: Path) -> None:
+    broker(tmp_path, None)
+    (tmp_path / "one" / "meta.properties").write_bytes(b"version=0\ncluster.id=C\nbroker.id=1\n")
+    (tmp_path / "server.properties").write_text(f"broker.id=1\nlog.dirs={tmp_path}/one,{tmp_path}/two\n")
+    found = told(tmp_path)
+    assert [one["reason"] for one in found.of("summary")[0]["unchecked"]] == ["no Kafka files here"]
 
 
 def test_a_node_with_all_its_disks_lacks_nothing(tmp_path: Path) -> None:
@@ -179,6 +190,21 @@ def test_a_bare_directory_of_the_metadata_log_is_the_one_to_move(tmp_path: Path)
     (twice,) = [one for one in found.of("finding") if one["code"] == "F12"]
     assert twice["remedy"].startswith(f"move {tmp_path}/two/__cluster_metadata-0 out")
     assert {one["reasonClass"] for one in found.of("prediction")} == {"org.apache.kafka.common.KafkaException"}
+
+
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+def test_without_the_settings_too_a_metadata_log_in_two_directories_ends_the_node(
+    order: tuple[str, str], tmp_path: Path
+) -> None:
+    broker(tmp_path, {"meta.properties": properties(SECOND), "__cluster_metadata-0/partition.metadata": b""})
+    found = Told(tmp_path, "verify", "--start", "auto", *order)
+    rows = found.of("prediction")
+    assert {(one["loads"], one["stops"], one["cause"]["code"]) for one in rows} == {(False, "broker", "F12")}
+    assert {one["reasonClass"] for one in rows} == {"org.apache.kafka.common.KafkaException"}
+    assert all("unexpected metadata location in data directory `two/__cluster" in one["reason"] for one in rows)
+    other = properties(SECOND).replace(b"node.id=1", b"node.id=2")
+    (tmp_path / "two" / "meta.properties").write_bytes(other)  # of another node: each has one
+    assert {one["cause"] for one in Told(tmp_path, "verify", "--start", "auto", "one").of("prediction")} == {None}
 
 
 def named(name: str) -> PartitionName:

@@ -74,7 +74,21 @@ def test_figures_are_those_of_the_records(tree: Path) -> None:
                 below += step["count"]
                 assert below == sum(one <= step["upTo"] for one in there)
             assert below == len(there)
+        largest = max((max(one["keySize"], 0) + max(one["valueSize"], 0) for one in data), default=None)
+        of_size = [one["offset"] for one in data if max(one["keySize"], 0) + max(one["valueSize"], 0) == largest]
+        assert row["largestRecord"] == ({"offset": of_size[0], "size": largest} if of_size else None)
+        assert row["largestBatch"] == ({"offset": _first(batches), "size": _size(batches)} if batches else None)
         assert row["tombstones"] == sum(one["keySize"] >= 0 > one["valueSize"] for one in data)
+
+
+def _size(batches: list[Any]) -> int:
+    return max(int(one["size"]) for one in batches)
+
+
+def _first(batches: list[Any]) -> int:
+    """The offset of the first of the largest batches; a compressed message of old formats has that of its last."""
+    (found, *_) = [one for one in batches if one["size"] == _size(batches)]
+    return int(found["lastOffset"] if found["baseOffset"] is None else found["baseOffset"])
 
 
 @pytest.mark.parametrize("topic", ["txn-0", "txnspan-0", "compacttxn-0", "plain-0"])
@@ -119,6 +133,7 @@ def test_text_and_json_say_the_same() -> None:
     assert any(line.startswith(f"maxTimestamp: {row['maxTimestamp']} (") for line in lines)
     for one in row["codecs"]:
         assert " ".join(f"{name}: {value}" for name, value in one.items()) in lines
+    assert f"largest record: offset: {row['largestRecord']['offset']} size: {row['largestRecord']['size']}" in lines
     for name in ("keys", "values"):
         for step in row[name]["histogram"]:
             assert f"{name}: upTo: {step['upTo']} count: {step['count']}" in lines

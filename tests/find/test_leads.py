@@ -92,6 +92,21 @@ def test_the_first_offset_and_a_time_lead_somewhere_too(stuck: Path) -> None:
     assert lead(stuck, "find-time", "max")[0] == "record"
 
 
+@pytest.mark.parametrize(
+    ("offset", "is_here"), [(0, True), (3, False), (7, True), (12, False), (25, False), (40, True)]
+)
+@pytest.mark.parametrize("scan", [(), ("--scan",)])
+def test_a_record_below_the_log_start_is_said_to_be_here(
+    offset: int, is_here: bool, scan: tuple[str, ...], stuck: Path
+) -> None:
+    """DeleteRecords, by mistake: a broker removes whole segments, and those later."""
+    (stuck / "logs" / "log-start-offset-checkpoint").write_bytes(checkpoint(("t", 0, 51)))
+    run = run_kdump(["find-offset", "logs/t-0", str(offset), *scan], stuck)
+    said = run.stderr.decode()
+    assert (run.exit, f"offset {offset} is before the start: the log begins at 51" in said) == (10, True)
+    assert ("its record is here still, below the start" in said) == is_here
+
+
 def test_text_says_it_where_it_is_not_the_record_of_the_answer(stuck: Path) -> None:
     def told(offset: str) -> str:
         return run_kdump(["find-offset", "logs/t-0", offset], stuck).stdout.decode()

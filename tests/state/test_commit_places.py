@@ -93,6 +93,18 @@ def test_each_commit_has_its_place(tmp_path: Path) -> None:
     assert {row["place"] for row in rows(tmp_path).values()} == {None}  # nobody asked
 
 
+def test_epochs_that_lie_below_the_log_start_end_there_as_a_broker_has_them(tmp_path: Path) -> None:
+    """A broker that loads the log lets the epoch of the log start begin there, and forgets those before."""
+    logs = [*one_by_one(0, 4), *one_by_one(4, 8, epoch=1), *one_by_one(8, 12, epoch=2)]
+    parts = {"t-0": topic(*logs, epochs=((0, 0), (1, 4), (2, 8)), end=12)}
+    cases = {(9, 0): ("cut", 6), (5, 0): ("belowStart", None), (10, 1): ("cut", 8), (8, 1): ("sound", None)}
+    for (offset, epoch), expected in cases.items():
+        commits = coordinator(offset_commit("t", offset, epoch))
+        write(tmp_path / "logdir", log_dir(parts | {"__consumer_offsets-3": commits}, start=("t", 0, 6)))
+        (row,) = rows(tmp_path, "--lag").values()
+        assert (row["place"], row["cutFrom"]) == expected, offset
+
+
 def test_below_the_log_start_or_without_a_log(tmp_path: Path) -> None:
     commits = coordinator(offset_commit("purged", 5), offset_commit("gone", 9))
     parts = {"purged-0": topic(*one_by_one(0, 20), end=20), "__consumer_offsets-3": commits}

@@ -57,8 +57,7 @@ def _complaints(log_dirs: Sequence[LogDir], settings: NodeSettings) -> Iterator[
     for one in sound:
         if one.has_metadata_log and real(one.path) != metadata_dir:
             where = os.path.join(one.path, METADATA_LOG)
-            what = f"Found unexpected metadata location in data directory `{where}`"
-            yield _ended(one, f"{_KAFKA}: {what} (the configured metadata directory is {settings.metadata_dir}).")
+            yield _ended(one, unexpected_metadata(where, settings.metadata_dir))
     for one in lacking:
         what = f"No `meta.properties` found in {one.path} (have you run `kafka-storage.sh` to format the directory?)"
         yield _ended(one, f"{RUNTIME}: {what}")
@@ -67,6 +66,17 @@ def _complaints(log_dirs: Sequence[LogDir], settings: NodeSettings) -> Iterator[
             yield _ended(one, f"{RUNTIME}: Error: node ID not found in {one.path}")
         if one.cluster_id is None:
             yield _ended(one, f"{RUNTIME}: Error: cluster ID not found in {one.path}")
+
+
+def unexpected_metadata(where: str, metadata_dir: str) -> str:
+    """Return what a node throws that has a metadata log outside its metadata.log.dir.
+
+    Args:
+        where: the directory of that log.
+        metadata_dir: the log directory in which it should lie.
+    """
+    what = f"Found unexpected metadata location in data directory `{where}`"
+    return f"{_KAFKA}: {what} (the configured metadata directory is {metadata_dir})."
 
 
 def _differing(log_dirs: Sequence[LogDir], settings: NodeSettings) -> Iterator[Cause]:

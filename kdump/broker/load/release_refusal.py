@@ -67,6 +67,12 @@ class Refusal(Value):
     is_of_release: bool = True  # another release may take it
 
 
+class _Level(Value):
+    """The level of metadata.version with which a metadata log ends."""
+
+    level: int | None  # None where no record of it sets one
+
+
 class _Refusals(dict[tuple["Rules", "ReadLimits"], "Refusal | None"]):
     """What was found of a directory, by what was asked."""
 
@@ -87,8 +93,29 @@ def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusa
     found = directory.learnt.setdefault(_Refusals, _Refusals())
     assert isinstance(found, _Refusals)
     if (rules, limits) not in found:
-        found[rules, limits] = _refusal(_Reader(directory, rules, limits))
+        reader = _Reader(directory, rules, limits)
+        found[rules, limits] = _refusal(reader)
+        directory.learnt[_Level] = _Level(reader.level)
     return found[rules, limits]
+
+
+def level_sentence(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> str:
+    """Return which releases can read a metadata log, by its metadata.version; empty where nothing tells.
+
+    Args:
+        directory, rules, limits: as `refusal` has them; the log is read once for both.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    refusal(directory, rules, limits)
+    found = directory.learnt.get(_Level)
+    level = found.level if isinstance(found, _Level) else None
+    oldest = None if level is None else oldest_release(level)
+    if level is None or oldest is None:
+        return ""
+    what = f"{METADATA_VERSION} is {level}{table_name(level)}"
+    return f"{what}: Kafka {oldest} is the oldest release that reads it, a node of an older one ends when it loads it"
 
 
 def _refusal(reader: _Reader) -> Refusal | None:
@@ -98,6 +125,8 @@ def _refusal(reader: _Reader) -> Refusal | None:
         found = reader.unreadable(path, offset, value)
         if found is not None:
             return found
+        if counts:
+            reader.see_level(value)
         if later is None and counts and not reader.is_broken:
             if path != in_hand and in_hand.endswith(FileKind.CHECKPOINT.value):
                 replay.apply()
@@ -156,6 +185,7 @@ class _Reader:
         self._levels: dict[str, str] = known.feature("supported")
         low, high = known.feature("named").split("-")
         self._named = int(low), int(high)
+        self.level: int | None = None  # of metadata.version, by the last record that sets it
 
     def records(self) -> Iterator[tuple[str, int, bytes, bool]]:
         """Yield path, offset and value of each record that a node reads, and whether it loads it too."""
@@ -254,6 +284,12 @@ class _Reader:
             return Refusal(path, *self._place, offset, str(problem), what, is_of_release=False)
         return None
 
+    def see_level(self, value: bytes) -> None:
+        """Note the level of metadata.version that a record sets."""
+        if len(value) >= _HEAD and value[1] == _FEATURE:
+            data = self._frames.read(value).data
+            self.level = data["featureLevel"] if data["name"] == METADATA_VERSION else self.level
+
     def unknown_level(self, path: str, offset: int, value: bytes) -> Refusal | None:
         """Return why the release does not take a record, which it can read, where it sets a level that it has not."""
         if len(value) < _HEAD or value[1] != _FEATURE:
@@ -280,6 +316,12 @@ def _is_newer(value: bytes) -> bool:
     except UnframedError:
         return False
     return True
+
+
+def oldest_release(level: int) -> str | None:
+    """Return the oldest release that knows a level of metadata.version: that of its name; None where nobody knows."""
+    name: str | None = table(newest()).feature(METADATA_VERSION).get(str(level))
+    return None if name is None else name.partition("-")[0]
 
 
 def table_name(level: int) -> str:

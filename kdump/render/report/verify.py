@@ -95,6 +95,7 @@ class VerifyTable(Sink):
         self._losses = LossesInTurn(self._said)
         self._outlook = _Outlook(self._partition_name, fold=fold or only_starts)
         self._only_starts = only_starts
+        self._remarks: dict[str, None] = {}  # on partitions, each once
 
     def _partition_name(self, path: str, partition: str) -> str:
         return self._safe(partition if self._is_alone else path)
@@ -127,6 +128,8 @@ class VerifyTable(Sink):
             self._outlook.others(self._page)
         if self._wanted is not None and self._page.is_empty:
             return
+        for one in self._remarks:
+            self._page.note(one)
         is_gate = self._only_starts
         totals = _foreseen(self._tally, self._outlook) if is_gate else _totals(self._tally, notes=self._notes)
         self._page.last(totals, f"exit {code}" if code else "")
@@ -246,6 +249,8 @@ class VerifyTable(Sink):
             name = self._safe(f"{host}:{path}" if host else path) or item.path
             cells = (counted(item.segments, "segment"), _offsets(item), size(item.size))
             self._page.row("partition", name, cells, word, reasons)
+            if item.remark and self._wanted is None:
+                self._remarks.setdefault(f"{name}: {item.remark}")
             self._last = item.path, name
         for path, file in self._held.items():
             self._block(self._shown(path), file)

@@ -102,6 +102,12 @@ def release_of(fields: Fields) -> str:
     return levels.get(str(fields["featureLevel"]), "")
 
 
+def _readers(fields: Fields) -> str:
+    """The release of a level, and which can read the metadata log with it."""
+    release, oldest = release_of(fields), fields.get("oldestRelease")
+    return f"{release}: nodes older than Kafka {oldest} end when they load it" if oldest else release
+
+
 def _value(fields: Fields) -> str:
     return HIDDEN if fields["value"] is None else str(fields["value"])
 
@@ -177,7 +183,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Fields], tuple[str, ...]]]] 
             _value(one),
         ),
     ),
-    "feature": (("feature", "level", ""), lambda one: (one["name"], str(one["featureLevel"]), release_of(one))),
+    "feature": (("feature", "level", ""), lambda one: (one["name"], str(one["featureLevel"]), _readers(one))),
     "quota": (
         ("quota of", "name", "value"),
         lambda one: (entity_name(one["entity"]), one["key"], number_text(one["value"])),

@@ -24,7 +24,9 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 /**
  * Loads partition directories as a broker does at its start, one for each line of stdin: path, clock in ms, whether it
  * was shut down well, log start offset, recovery point, then settings of the topic as name=value, with tabs between; pass=WATERMARK,CHECKPOINT,BYTES
- * lets the cleaner make a pass too, from the checkpoint on (-1 for none); read=yes reads all records of the log.
+ * lets the cleaner make a pass too, from the checkpoint on (-1 for none); read=yes reads all records of the log;
+ * committed=yes tells, before a pass, the last stable offset and the offsets that a read_committed consumer gets;
+ * places=OFFSET:EPOCH,... tells of each commit what a fetch and a question for the end of its leader epoch answer.
  * tiered=WATERMARK,HIGHEST has remote storage, with offsets up to the highest (-1 for none), and lets retention delete what
  * it would. Prints for each "loaded", log start and end offset, or "failed", class and message, with tabs between. Of what
  * was read how many records that were, and the CRC-32 of their offsets, keys and values, in this order, each with its length;
@@ -57,6 +59,7 @@ public class LoadPartitions {
         Map<String, String> settings = new HashMap<>();
         for (int i = 5; i < asked.length; i++) settings.put(asked[i].split("=", 2)[0], asked[i].split("=", 2)[1]);
         String pass = settings.remove("pass"), reads = settings.remove("read"), tiered = settings.remove("tiered");
+        String committed = settings.remove("committed"), places = settings.remove("places");
         Time time = clock(Long.parseLong(asked[1]));
         Object log = create(
             new File(asked[0]), new LogConfig(settings), Long.parseLong(asked[3]), Long.parseLong(asked[4]),
@@ -65,6 +68,12 @@ public class LoadPartitions {
             String[] numbers = tiered.split(",");
             more.append(retain(log, time, Long.parseLong(numbers[0]), Long.parseLong(numbers[1])));
         }
+        if (committed != null || places != null)
+            log.getClass().getMethod("updateHighWatermark", long.class)
+                .invoke(log, log.getClass().getMethod("logEndOffset").invoke(log));
+        if (committed != null)
+            more.append('\t').append(log.getClass().getMethod("lastStableOffset").invoke(log)).append('\t').append(committed(log));
+        if (places != null) more.append('\t').append(places(log, places.split(",")));
         if (pass != null) {
             String[] numbers = pass.split(",");
             clean(log, time, Long.parseLong(numbers[0]), Long.parseLong(numbers[1]), Integer.parseInt(numbers[2]));
@@ -114,6 +123,80 @@ public class LoadPartitions {
             at = next;
         }
         return new long[] {count, crc.getValue()};
+    }
+
+    static Object fetched(Object log, long at, String isolation) throws Exception {
+        Class<?> isolations = Class.forName("org.apache.kafka.server.storage.log.FetchIsolation");
+        return log.getClass().getMethod("read", long.class, int.class, isolations, boolean.class)
+            .invoke(log, at, 1 << 16, isolations.getField(isolation).get(null), true);
+    }
+
+    /** The offsets that a read_committed consumer gets; it passes over aborted batches as CompletedFetch does. */
+    static String committed(Object log) throws Exception {
+        StringBuilder found = new StringBuilder();
+        long at = (long) log.getClass().getMethod("logStartOffset").invoke(log);
+        Method batches = of("Records", "batches"), last = of("RecordBatch", "lastOffset"), offset = of("Record", "offset");
+        Method producer = of("RecordBatch", "producerId"), control = of("RecordBatch", "isControlBatch");
+        Method transactional = of("RecordBatch", "isTransactional"), key = of("Record", "key");
+        java.util.Set<Long> aborting = new java.util.HashSet<>();
+        for (long next; ; at = next) {
+            next = at;
+            Object info = fetched(log, at, "TXN_COMMITTED");
+            java.util.PriorityQueue<long[]> aborted = new java.util.PriorityQueue<>((one, other) -> Long.compare(one[0], other[0]));
+            Optional<?> some = (Optional<?>) info.getClass().getField("abortedTransactions").get(info);
+            if (some.isPresent()) for (Object one : (Iterable<?>) some.get())
+                aborted.add(new long[] {(long) one.getClass().getMethod("firstOffset").invoke(one),
+                    (long) one.getClass().getMethod("producerId").invoke(one)});
+            aborting.clear();
+            for (Object batch : (Iterable<?>) batches.invoke(info.getClass().getField("records").get(info))) {
+                long end = (long) last.invoke(batch), of = (long) producer.invoke(batch);
+                while (!aborted.isEmpty() && aborted.peek()[0] <= end) aborting.add(aborted.poll()[1]);
+                boolean passed = (boolean) control.invoke(batch);
+                if (passed)
+                    for (Object one : (Iterable<?>) batch)
+                        if (((ByteBuffer) key.invoke(one)).getShort(2) == 0) aborting.remove(of);
+                passed |= (boolean) transactional.invoke(batch) && aborting.contains(of);
+                for (Object one : (Iterable<?>) batch) {
+                    long its = (long) offset.invoke(one);
+                    if (!passed && its >= next) found.append(found.length() == 0 ? "" : ",").append(its);
+                }
+                next = Math.max(next, end + 1);
+            }
+            if (next == at) return found.toString();
+        }
+    }
+
+    /** Of each commit: whether a fetch is in range, the first offset of a record behind it, and the end of its epoch. */
+    static String places(Object log, String[] asked) throws Exception {
+        StringBuilder found = new StringBuilder();
+        Method batches = of("Records", "batches"), last = of("RecordBatch", "lastOffset"), offset = of("Record", "offset");
+        Method control = of("RecordBatch", "isControlBatch");
+        long stable = (long) log.getClass().getMethod("lastStableOffset").invoke(log);
+        for (String one : asked) {
+            long at = Long.parseLong(one.split(":")[0]);
+            int epoch = Integer.parseInt(one.split(":")[1]);
+            String range = "in";
+            long data = -1;
+            try {
+                for (long next; data < 0; at = next) {
+                    next = at;
+                    Object info = fetched(log, at, "LOG_END");
+                    for (Object batch : (Iterable<?>) batches.invoke(info.getClass().getField("records").get(info))) {
+                        if (!(boolean) control.invoke(batch))
+                            for (Object record : (Iterable<?>) batch)
+                                if (data < 0 && (long) offset.invoke(record) >= at) data = (long) offset.invoke(record);
+                        next = Math.max(next, (long) last.invoke(batch) + 1);
+                    }
+                    if (next == at) break;
+                }
+            } catch (InvocationTargetException thrown) {
+                range = thrown.getCause().getClass().getSimpleName();
+            }
+            Optional<?> end = (Optional<?>) log.getClass().getMethod("endOffsetForEpoch", int.class).invoke(log, epoch);
+            long ended = end.isPresent() ? (long) end.get().getClass().getMethod("offset").invoke(end.get()) : -1;
+            found.append(found.length() == 0 ? "" : ",").append(range).append(':').append(data).append(':').append(ended);
+        }
+        return stable + "\t" + found;
     }
 
     /** A method of a type of records; the package of these is another one from 4.3 on. */
