@@ -9,12 +9,8 @@ from kdump.checks.whole_node import directory_ids_twice, disks_of_node
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
-<<<<<<< HEAD
-from kdump.storage.same_partition import same_partitions
-from kdump.words.command import command_line, named
-=======
 from kdump.storage.same_partition import is_bare, same_partitions
->>>>>>> a55
+from kdump.words.command import command_line, named
 from kdump.words.numbers import some_of
 
 if TYPE_CHECKING:
@@ -143,17 +139,7 @@ def _state(directory: PartitionDir) -> str:
     return "" if directory.parsed is None else directory.parsed.state
 
 
-<<<<<<< HEAD
-def is_bare(directory: PartitionDir) -> bool:
-    """Tell whether a directory of the metadata log is one that only formatting, or a hand, has made."""
-    is_raft_log = directory.parsed is not None and directory.parsed.is_raft_log
-    return is_raft_log and not directory.log_bases and not directory.listing.has(FileKind.QUORUM_STATE.value)
-
-
 _MOVE_ONE = "move one copy out of its log directory"
-=======
-_MOVE_ONE = "move one of them out of its log directory"
->>>>>>> a55
 
 
 def _brokers_differ(directories: list[DirectoryCheck], options: VerifyOptions) -> Iterator[Item]:
