@@ -19,7 +19,7 @@ from kdump.repair.places import Places
 from kdump.repair.resume_undo import resume, undo
 from kdump.rows.plan import KINDS
 from kdump.storage.identity import is_cluster_id
-from tests.support.repair_trees import means
+from tests.support.repair_trees import BATCHES, broken_all, means, plan_of_repair
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.small_damages import CORPORA, damaged, not_loading, one_run, planned, seen, violations
 from tests.support.verify_runs import findings_of, loud
@@ -428,6 +428,13 @@ def test_what_is_left_alone_is_listed_with_what_to_do(log_dir: Path, tmp_path: P
     rows = [json.loads(one) for one in run_kdump(["repair", "data", "--format", "json"], tmp_path).stdout.splitlines()]
     (step,) = (one for one in rows if one["type"] == "step")
     assert "--cluster-id ID" in step["why"]
+
+
+def test_a_batch_in_its_place_behind_a_wrong_one_is_neither_blamed_nor_patched(tmp_path: Path) -> None:
+    """Both fill the end that the snapshot tells; only the first of the two has to move for that."""
+    plan = plan_of_repair(broken_all(tmp_path / "logs"))
+    (patched,) = (one for one in plan.changes if one.kind == "header")
+    assert [(one.position, one.new) for one in patched.patches] == [(len(BATCHES[5]), (12).to_bytes(8, "big"))]
 
 
 @pytest.mark.parametrize("value", ["", "a b", "a\nb", "a=b", "ä"])

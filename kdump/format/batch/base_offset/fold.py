@@ -389,6 +389,9 @@ class OffsetFold:
     def _blame(self, one: Waiting, after: HeaderFacts | None, place: int | None) -> None:
         """Tell of a batch that is wrong; where its place is known it counts there: its offsets are not missing too."""
         held, before = one.batch, self._before
+        if place is not None and place == held.first:  # wrong ones before it had taken its place
+            self._keep(held)
+            return
         if not one.may_be and held.first is not None and before.adjoins(held):
             self._findings.delta(held, after)
             self._open_up()  # its last offset is not known: those after it are not missing too
