@@ -104,7 +104,8 @@ class RemovedRecords:
         kind = StepKind.RESCUE_TOO if self._joins else StepKind.RESCUE
         brings = self.brings()
         it = "it" if len(self._files) == 1 else "them"
-        words: dict[str, object] = {"files": tuple(self._files), "it": it, "code": self._slug}
+        on_purpose = "" if brings else f"unless {'it was' if it == 'it' else 'they were'} removed on purpose, "
+        words: dict[str, object] = {"files": tuple(self._files), "it": it, "code": self._slug, "unless": on_purpose}
         if self._joins:
             words["has"] = f"; {'it has' if it == 'it' else 'they have'} {brings}" if brings else ""
         else:

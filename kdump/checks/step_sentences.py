@@ -37,13 +37,16 @@ class StepKind(Enum):
     URGENT = "codes with Trait.URGENT, and no command", "{files}: {code}: {remedy}"
     RESCUE = (
         "F16: records that a broker is to remove, of a directory, or beside logs that have others at their offsets",
-        "copy {files} before a broker starts, which removes {it} ({code}): this makes a partition of {it}{alone}",
+        (
+            "{unless}copy {files} before a broker starts, which removes {it} ({code}): this makes a partition of "
+            "{it}{alone}"
+        ),
     )
     RESCUE_TOO = (
         "F16: records that a broker is to remove, beside the logs of a partition",
         (
-            "copy {files} before a broker starts, which removes {it} ({code}){has}: this writes all that is intact, "
-            "with {it}, to a new directory"
+            "{unless}copy {files} before a broker starts, which removes {it} ({code}){has}: this writes all that is "
+            "intact, with {it}, to a new directory"
         ),
     )
     SWAP = (
