@@ -397,7 +397,8 @@ def test_the_table_of_a_damaged_partition() -> None:
         f"  \u2503   -> {Code.B06.remedy}",
         "  orders-0/00000000000000000042.timeindex",
         "  \u2503 warning F09 index-missing",
-        f"  \u2503   {Code.F09.sentence}",
+        f"  \u2503   {Code.F09.sentence.removesuffix(' used')}",
+        "  \u2503     used",
         f"  \u2503   -> {Code.F09.remedy}",
         "",
         "what a code means: kdump explain L07",
@@ -465,6 +466,13 @@ def test_a_screen_keeps_room_for_what_is_to_be_done() -> None:
     assert lines.index("what was found") < next(at for at, line in enumerate(lines) if line.startswith("DAMAGED  t-8 "))
     assert "22 more" not in as_table(bad, fold=False)
     assert as_table(bad, fold=False).splitlines()[29].startswith("DAMAGED  t-29 ")
+
+
+def test_sound_partitions_leave_room_for_what_is_to_be_done_all_the_same() -> None:
+    step = Step(1, 1, ("data/t-3",), Rank.RECOMMENDED, None, None, "copy the file")
+    lines = as_table([*partitions(9), step]).splitlines()
+    assert lines[0] == "9 partitions: sound (--no-fold lists them)"
+    assert as_table([*partitions(8), step]).count("SOUND    t-") == 8
 
 
 def test_an_error_behind_many_warnings_stands_above_what_is_to_be_done() -> None:

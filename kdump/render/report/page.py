@@ -129,10 +129,15 @@ class Page:
         self._separate(is_block=False)
         self._write(line, rest=Text("    "))
 
-    def end_rows(self) -> None:
-        """Write the rows of a screen on which all is sound, or count them, and count what stands below."""
+    def end_rows(self, *, has_steps: bool = False) -> None:
+        """Write the rows of a screen on which all is sound, or count them, and count what stands below.
+
+        Args:
+            has_steps: something is to be done all the same: it stands on the first screen.
+        """
+        is_counted = self._bad > 0 or (has_steps and len(self._sound) > _ROWS)
         for line in self._sound:
-            if self._bad:
+            if is_counted:
                 self._folded["partition"] += 1
             else:
                 self._row(line)

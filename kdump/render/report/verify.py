@@ -119,7 +119,7 @@ class VerifyTable(Sink):
         self._losses.end()
         self._close(())
         self._loose()
-        self._page.end_rows()
+        self._page.end_rows(has_steps=self._outlook.has_steps)
         if self._wanted is None:
             self._outlook.recommend(self._page)
         self._outlook.forecast(self._page)
@@ -306,6 +306,11 @@ class _Outlook(Dispatcher):
     @property
     def _worst_severity(self) -> Severity | None:
         return None if self._worst is None else self._worst.severity
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether something is to be done."""
+        return bool(self._steps)
 
     def recommend(self, page: Page) -> None:
         """Write the recommended option of each block."""
