@@ -438,6 +438,8 @@ PROSE = {
     "CommitRow": "place_why",
     "ClusterRow": "fields",
     "Remark": "sentence",
+    "PartitionChecked": "remark",
+    "Prediction": "orphans",
 }
 """Texts of items that no user is shown in a column, and that are sentences: names are looked for in them."""
 NOT_REDACTED = {  # rows of salvage, carve and cluster --emit, which have no --redact

@@ -27,7 +27,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.read_limits import ReadLimits
 from kdump.rows.verdict import LoadFailure, LogsRead, Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases
+from kdump.storage.names import METADATA_LOG, METADATA_TOPIC, METADATA_TOPIC_ID, log_bases, parse_name
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
 from kdump.storage.same_partition import is_bare, same_partitions
@@ -531,8 +531,9 @@ def _orphans(outcome: Outcome) -> Iterator[str]:
     Source: LogLoader.loadSegmentFiles.
     """
     for name in sorted(outcome.disk.before):
-        base, _, kind = name.partition(".")
-        if kind in _INDEXES and f"{base}.log" not in outcome.disk.before and outcome.disk.get(name) is None:
+        found = parse_name(name)
+        is_index = found.is_live and found.kind in _INDEXES and found.base_offset is not None
+        if is_index and f"{name[:20]}.log" not in outcome.disk.before and outcome.disk.get(name) is None:
             yield name
 
 
@@ -556,7 +557,7 @@ def _set_aside(row: Prediction, stray: Stray) -> Prediction:
     )
 
 
-_INDEXES = frozenset((FileKind.INDEX.value, FileKind.TIMEINDEX.value, FileKind.TXNINDEX.value))
+_INDEXES = frozenset((FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX))
 _FILE = pattern(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
 _OF_FILES = {
     FileKind.EPOCHS.value: (Code.K04, FileKind.EPOCHS.value),

@@ -392,10 +392,9 @@ def test_where_no_replica_has_a_lost_log_a_broker_serves_the_rest_and_nothing_is
     (partition / name(119, "log")).unlink()
     steps = acts(kdump.verify(partition).steps)
     assert [one.command and one.command.split()[1] for one in steps][:2] == ["verify", None]
-    assert (steps[1].condition, steps[1].why) == (
-        "there is no other replica",
-        "nothing to do: a broker serves the rest",
-    )
+    assert steps[1].condition == "there is no other replica"
+    assert steps[1].why.startswith("nothing to do but to look for what is lost")  # the start removes its indexes
+    assert steps[1].why.endswith("start the broker all the same: it serves the rest")
     assert not any("salvage" in (one.command or "") for one in steps)
 
 

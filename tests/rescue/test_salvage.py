@@ -635,7 +635,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     (copied,) = (step for step in done.steps if step.why.startswith("copy "))
     assert (copied.keeps.records, copied.loses.records, copied.size) == (1, 0, done.salvaged.size)
     assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory out of the")
-    assert f"copy {done.path} into the log.dir of each of them" in steps[2]
+    assert f"copy {done.path} into the log.dir of each, owned" in steps[2]
     assert "on each, in recovery-point-offset-checkpoint" in steps[3]
     assert "`plain 0` to 1 where" in steps[3]
     assert "do not delete only the line: line 2 of the file counts the entries" in steps[3]
@@ -1285,7 +1285,7 @@ def test_prefer_names_one_of_the_sources(tmp_path: Path) -> None:
     source = copy(tmp_path, 1, line((0, 4, 1)), None)
     done = run_kdump(["salvage", source, "--to", "out", "--prefer", "other"], tmp_path)
     assert done.exit == 2
-    assert f"say one as it was named: --prefer {source}" in done.stderr.decode()
+    assert f"name one as it was given: --prefer {source}" in done.stderr.decode()
 
 
 def test_a_contradiction_of_log_directories_names_the_source_to_paste(tmp_path: Path) -> None:

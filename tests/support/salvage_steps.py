@@ -83,7 +83,7 @@ class Broker:
             (self.result / "partition.metadata").write_text(NEW_ID)
         elif found := re.search(": (cp -p .*)$", step):
             subprocess.run(shlex.split(found[1]), check=True)
-        elif re.match("copy .* into (the log.dir of each of them|its log.dir)", step):
+        elif re.match("copy .* into (the log.dir of each,|its log.dir)", step):
             return  # put in place at the end: the steps around say what goes into it
         elif NO_FILES.match(step) or NOTHING_TO_DO.match(step):
             return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_judge import INVENTED, OLDER, ONE_BIT, field_cost, is_one_bit
+from kdump.format.java_values import MAX_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -72,7 +73,8 @@ def _cost_between(
 
     Those that fill what lies between these belong there, however many are wrong: else one of them would lie in a place
     that leaves too little for the others. But not where two of them adjoin each other as they are: each bears the other
-    out, and no damage moves both by the same.
+    out, and no damage moves both by the same; unless they leave no room for the others, or lie over one that its own
+    neighbour bears out.
 
     Args:
         before: what lies before all.
@@ -89,8 +91,16 @@ def _cost_between(
     if is_lost or first is None or last is None or any(one.batch.first is None for one in between):
         return cost
     free = first - last - 1
-    are_borne = any(one.batch.last + 1 == other.batch.first for one, other in pairwise(between))
-    if free == sum(one.batch.span + 1 for one in between) and not are_borne:
+    lowest = last if i < 1 or waiting[i - 1].batch.last + 1 == waiting[i].batch.first else -1
+    highest = first if j + 1 < len(waiting) and waiting[j].batch.last + 1 == waiting[j + 1].batch.first else MAX_LONG
+    ends = [0, *accumulate(one.batch.span + 1 for one in between)]  # how many offsets those up to one take
+    are_borne = any(
+        one.batch.last + 1 == other.batch.first
+        and one.batch.begin > lowest + ends[k]
+        and other.batch.last < highest - (ends[-1] - ends[k + 2])
+        for k, (one, other) in enumerate(pairwise(between))
+    )
+    if free == ends[-1] and not are_borne:
         return min(cost, _WRONG + len(between))
     is_wrapper = right is not None and right.first is None  # where it begins nobody knows
     return cost + _HOLE if free > 0 or is_wrapper else cost
