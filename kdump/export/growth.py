@@ -302,7 +302,8 @@ def grown(
     with _opened(last) as source:
         border, end = _begin(source, last, edge)
         if end is not None:
-            loss, edge = StreamLoss(end, edge.offset - 1, is_gone=False), LogEdge(end)
+            first_lost = end if loss is None else min(loss.first, end)
+            loss, edge = StreamLoss(first_lost, edge.offset - 1, is_gone=False), LogEdge(end)
         far = end_of_index(source, last)
         reached, position = _end(source, last, far if far.position > border.position else border)
         reached = _witnessed(source, directory, reached)

@@ -257,6 +257,23 @@ def test_a_truncation_that_was_outgrown_and_rolled_is_seen_too(is_compacted: boo
     assert min(run.again(onLoss="skip").offsets()) == 40
 
 
+def test_a_log_that_was_written_anew_and_ends_below_what_was_read_tells_all_that_changed(disk: Path) -> None:
+    """The epoch tells where the new offsets begin, the end only where there are none any more."""
+    log = GrowingLog(disk / "orders-0")
+    log.append(10)
+    log.epochs((0, 0))
+    run = Run(disk)
+    assert run.offsets() == list(range(40))
+    log.truncate(16)
+    log.epochs((0, 0), (2, 16))
+    for count in (1, 2, 0):
+        log.append(count)
+        log.roll()
+    log.compact(lambda _: True)  # no file is the same
+    with pytest.raises(UnreadError, match=r"offsets 16 to 39 were handed out"):
+        run.batch()
+
+
 def test_another_leader_epoch_behind_what_was_read_changes_nothing(disk: Path) -> None:
     log = GrowingLog(disk / "orders-0")
     log.append(10)

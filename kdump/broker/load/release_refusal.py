@@ -67,13 +67,14 @@ class Refusal(Value):
     is_of_release: bool = True  # another release may take it
 
 
-class _Level(Value):
-    """The level of metadata.version with which a metadata log ends."""
+class _Read(Value):
+    """What a metadata log that was read has for a release."""
 
-    level: int | None  # None where no record of it sets one
+    refusal: Refusal | None
+    level: int | None  # of metadata.version at its end; None where no record sets one, or not all of it was read
 
 
-class _Refusals(dict[tuple["Rules", "ReadLimits"], "Refusal | None"]):
+class _Reads(dict[tuple["Rules", "ReadLimits"], _Read]):
     """What was found of a directory, by what was asked."""
 
 
@@ -90,12 +91,16 @@ def refusal(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> Refusa
     Raises:
         OSError: it cannot be read.
     """
-    found = directory.learnt.setdefault(_Refusals, _Refusals())
-    assert isinstance(found, _Refusals)
+    return _read(directory, rules, limits).refusal
+
+
+def _read(directory: PartitionDir, rules: Rules, limits: ReadLimits) -> _Read:
+    found = directory.learnt.setdefault(_Reads, _Reads())
+    assert isinstance(found, _Reads)
     if (rules, limits) not in found:
         reader = _Reader(directory, rules, limits)
-        found[rules, limits] = _refusal(reader)
-        directory.learnt[_Level] = _Level(reader.level)
+        refused = _refusal(reader)
+        found[rules, limits] = _Read(refused, reader.level if reader.is_whole else None)
     return found[rules, limits]
 
 
@@ -108,9 +113,7 @@ def level_sentence(directory: PartitionDir, rules: Rules, limits: ReadLimits) ->
     Raises:
         OSError: it cannot be read.
     """
-    refusal(directory, rules, limits)
-    found = directory.learnt.get(_Level)
-    level = found.level if isinstance(found, _Level) else None
+    level = _read(directory, rules, limits).level
     oldest = None if level is None else oldest_release(level)
     if level is None or oldest is None:
         return ""
@@ -132,6 +135,7 @@ def _refusal(reader: _Reader) -> Refusal | None:
                 replay.apply()
             in_hand = path
             later = reader.unknown_level(path, offset, value) or reader.unapplied(path, offset, value, replay)
+    reader.is_whole = not reader.is_broken
     return later
 
 
@@ -181,6 +185,7 @@ class _Reader:
         self._usual = usual("metadata", rules.release)
         self._frames = Frames(known, "metadata")
         self.is_broken = False  # a batch before the one in hand cannot be read: what came of it is not known
+        self.is_whole = False  # all was read, and nothing of it is broken
         self._place = 0, 0  # position and size of the batch in hand
         self._levels: dict[str, str] = known.feature("supported")
         low, high = known.feature("named").split("-")
