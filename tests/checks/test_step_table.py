@@ -32,7 +32,7 @@ WORDS = {
     "files": ("f",), "code": "X99 odd", "remedy": "look", "what": "writes", "but": "", "missing": "offset 3 is missing",
     "them": "it", "it": "it", "path": ("p",), "source": "from another", "cause": ("B01",), "how": "so", "harmless": "",
     "where": "here", "cost": "all", "after": "", "moves": "mv -n a b", "again": "kdump verify p", "has": "",
-    "alone": "", "log": "l",
+    "alone": "", "unless": "", "log": "l",
 }  # fmt: skip
 
 
