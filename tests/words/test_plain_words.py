@@ -93,7 +93,7 @@ MOST_WORDS = {
     "kdump-json.5": 11565,
     "kdump-partition-for.1": 292,
     "kdump-patch-header.1": 1231,
-    "kdump-proof.7": 1145,
+    "kdump-proof.7": 1230,
     "kdump-python.3": 1769,
     "kdump-reindex.1": 1403,
     "kdump-repair.1": 1414,
