@@ -223,8 +223,10 @@ def _last_before(source: FileSource, log: LogFile, position: int, last: int) -> 
         position: behind the last batch that was read.
         last: what its last offset was taken for.
     """
-    following = source.read_at(position, 8)
-    next_one = log.next_base if len(following) < 8 else wire.i64(following, 0)
+    following = source.read_at(position, layout.LOG_OVERHEAD)
+    # behind it may be zeros: those of a log that is preallocated contradict nothing
+    is_batch = len(following) == layout.LOG_OVERHEAD and wire.i32(following, layout.SIZE_AT) > 0
+    next_one = wire.i64(following, 0) if is_batch else log.next_base
     if next_one is None or next_one > last:
         return last
     assert log.base_offset is not None

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kdump.export import growth
 from kdump.export.growth import StreamLoss, settled
+from kdump.export.origin import Origin
 from kdump.export.split import WantedLogs
 from kdump.spark.errors import UnreadError
 from kdump.spark.readers import Reader
@@ -272,6 +273,21 @@ def test_a_log_that_was_written_anew_and_ends_below_what_was_read_tells_all_that
     log.compact(lambda _: True)  # no file is the same
     with pytest.raises(UnreadError, match=r"offsets 16 to 39 were handed out"):
         run.batch()
+
+
+def test_zeros_of_a_preallocated_log_do_not_have_it_read_from_its_start(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = GrowingLog(disk / "orders-0")
+    log.append(3)
+    (file,) = (disk / "orders-0").glob("*.log")
+    size = file.stat().st_size
+    with file.open("ab") as more:
+        more.write(bytes(4096))
+    monkeypatch.setattr(growth, "_right_batches", lambda *_: pytest.fail("the log is read from its start"))
+    _, (only,) = growth.logs_from(str(disk / "orders-0"), Origin(None, 1, None, None, "orders", 0), None)
+    with growth._opened(only) as source:
+        assert growth._last_before(source, only, size, 11) == 11
 
 
 def test_another_leader_epoch_behind_what_was_read_changes_nothing(disk: Path) -> None:
